@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/core/loader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "sim/core/text.hpp"
+#include "sim/core/units.hpp"
+
+namespace weft {
+namespace {
+
+std::size_t count_values(const Json& json) {
+  std::size_t n = 1;
+  for (const Json& item : json.items) n += count_values(item);
+  for (const JsonMember& member : json.members) n += count_values(member.value);
+  return n;
+}
+
+std::string child(const std::string& pointer, std::string_view key) {
+  return pointer + "/" + json_pointer_escape(key);
+}
+
+std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? std::string{} : path.substr(0, slash + 1);
+}
+
+bool is_path(std::string_view reference) { return reference.ends_with(".json"); }
+
+}  // namespace
+
+const std::vector<std::string_view>& component_kinds(std::string_view field) {
+  static const std::map<std::string, std::vector<std::string_view>, std::less<>> kinds{
+      {"fabric", {"fabric", "server"}},
+      {"server", {"server"}},
+      {"model", {"gpu", "nic", "switch", "llm"}},
+      {"switch", {"switch"}},
+      {"link", {"link"}},
+      {"link_global", {"link"}},
+  };
+  static const std::vector<std::string_view> none;
+  const auto found = kinds.find(field);
+  return found == kinds.end() ? none : found->second;
+}
+
+Json Loader::load_file(const std::string& path) { return load(path, {}, {}); }
+
+Json Loader::load_component(std::string_view field, const std::string& reference) {
+  Json value(reference);
+  include(value, field, reference, {}, {});
+  return value;
+}
+
+Json Loader::load(const std::string& path, Place place, const std::string& pointer) {
+  if (const auto cached = resolved_.find(path); cached != resolved_.end()) return cached->second;
+  if (std::ranges::find(open_, path) != open_.end()) {
+    std::string cycle;
+    for (const std::string& open : open_) cycle += open + " -> ";
+    out_.error(place, pointer, "files include each other in a cycle: " + cycle + path, "break the cycle");
+    return {};
+  }
+  const std::optional<std::string> text = files_.read(path);
+  if (!text) {
+    out_.error(place, pointer, fmt::format("cannot read \"{}\"", path), "check the name and that the file exists");
+    return {};
+  }
+  const std::size_t before = out_.error_count();
+  Json document = parse_json(*text, path, out_);
+  if (out_.error_count() != before) return {};
+  open_.push_back(path);
+  resolve(document, {}, {});
+  open_.pop_back();
+  resolved_.emplace(path, document);
+  return document;
+}
+
+Loader::Target Loader::locate(std::string_view field, const std::string& reference, Place place,
+                              const std::string& pointer) {
+  if (is_path(reference)) {
+    const bool absolute = reference.starts_with('/') || open_.empty();
+    return {absolute ? reference : folder_of(open_.back()) + reference, true};
+  }
+  const auto& kinds = component_kinds(field);
+  std::vector<std::string> names;
+  for (const std::string_view kind : kinds) {
+    if (const auto path = files_.find(kind, reference)) return {*path, true};
+    for (std::string& name : files_.names(kind)) names.push_back(std::move(name));
+  }
+  std::ranges::sort(names);
+  const auto nearest = nearest_name(reference, names);
+  out_.error(place, pointer,
+             fmt::format("there is no {} named \"{}\"{}", kinds.empty() ? "component" : kinds.front(), reference,
+                         nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}),
+             kinds.empty() ? "this key does not take a component" : "see `weft list`");
+  return {};
+}
+
+void Loader::include(Json& value, std::string_view field, const std::string& reference, Place place,
+                     const std::string& pointer) {
+  const Target target = locate(field, reference, place, pointer);
+  if (!target.found) {
+    value = Json::object();
+    value.place = place;
+    return;
+  }
+  Json loaded = load(target.path, place, pointer);
+  values_ += count_values(loaded);
+  if (values_ > kMostValues) {
+    out_.error(place, pointer, fmt::format("included files grow beyond {} values", kMostValues));
+    loaded = Json::object();
+  }
+  if (loaded.kind == Json::Kind::null) {
+    loaded = Json::object();
+    loaded.place = place;
+  }
+  value = std::move(loaded);
+}
+
+void Loader::resolve(Json& value, std::string_view field, const std::string& pointer) {
+  const bool component = !component_kinds(field).empty();
+  if (value.is_string()) {
+    if (component) include(value, field, value.text, value.place, pointer);
+    return;
+  }
+  if (const Json* use = value.find("use"); use != nullptr) {
+    for (const JsonMember& member : value.members) {
+      if (member.key == "use" || member.key == "set") continue;
+      out_.error(member.place, child(pointer, member.key), "only \"set\" may stand beside \"use\"",
+                 fmt::format("write \"set\": {{\"/{}\": ...}}", member.key));
+    }
+    if (!use->is_string()) {
+      out_.error(use->place, child(pointer, "use"), "the name of a component is needed");
+      value = Json::object();
+      return;
+    }
+    const Json set = value.find("set") != nullptr ? *value.find("set") : Json::object();
+    const std::string reference = use->text;
+    const Place place = use->place;
+    include(value, field, reference, place, child(pointer, "use"));
+    if (!set.is_object()) {
+      out_.error(set.place, child(pointer, "set"), "an object of pointers and values is needed",
+                 R"(write "set": {"/servers": 16})");
+      return;
+    }
+    for (const JsonMember& member : set.members) {
+      Json changed = member.value;
+      changed.place = member.value.place;
+      this->set(value, member.key, std::move(changed));
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    resolve(value.items[i], value.items[i].is_string() ? std::string_view{} : field, fmt::format("{}/{}", pointer, i));
+  }
+  for (JsonMember& member : value.members) {
+    if (member.key == "sources") continue;
+    resolve(member.value, member.key, child(pointer, member.key));
+  }
+}
+
+void Loader::set(Json& document, const std::string& pointer, Json value) {
+  const Place place = value.place;
+  const auto path = parse_pointer(pointer);
+  if (!path || path->empty()) {
+    out_.error(place, pointer, "not a JSON pointer to a value", "start with \"/\", e.g. \"/network/oversubscription\"");
+    return;
+  }
+  Json* at = &document;
+  std::string walked;
+  for (std::size_t i = 0; i < path->size(); ++i) {
+    const std::string& key = (*path)[i];
+    const bool last = i + 1 == path->size();
+    Json* next = nullptr;
+    if (at->is_array()) {
+      std::size_t index = 0;
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+      if (error != std::errc{} || end != key.data() + key.size() || index >= at->items.size()) {
+        out_.error(place, pointer, fmt::format("{} has {} items, there is no item \"{}\"", walked.empty() ? "/" : walked,
+                                               at->items.size(), key));
+        return;
+      }
+      next = &at->items[index];
+    } else if (at->is_object()) {
+      next = at->find(key);
+      if (next == nullptr && last) next = &at->set(key, Json{});
+    }
+    if (next == nullptr) {
+      std::vector<std::string> names;
+      for (const JsonMember& member : at->members) names.push_back(member.key);
+      const auto nearest = nearest_name(key, names);
+      out_.error(place, pointer,
+                 fmt::format("{} has no \"{}\"{}", walked.empty() ? "the document" : walked, key,
+                             nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}));
+      return;
+    }
+    at = next;
+    walked = child(walked, key);
+  }
+  *at = std::move(value);
+  resolve(*at, path->back(), pointer);
+  if (at->is_object() || at->is_array()) return;
+  at->place = place;
+}
+
+namespace {
+
+bool has_unit(const std::string& text) {
+  return parse_time(text) || parse_bytes(text) || parse_bandwidth(text) || parse_flop_rate(text) ||
+         parse_power(text) || parse_frequency(text) || parse_rate(text);
+}
+
+void count(const Json& json, const Json* sources, const std::string& pointer, Evidence& out) {
+  if (json.is_string()) {
+    if (!has_unit(json.text)) return;
+    const JsonMember* best = nullptr;
+    if (sources != nullptr && sources->place.file == json.place.file) {
+      for (const JsonMember& member : sources->members) {
+        if (pointer.starts_with(member.key) && (best == nullptr || member.key.size() > best->key.size())) best = &member;
+      }
+    }
+    const std::string_view tag = best != nullptr ? std::string_view(best->value.text) : std::string_view{};
+    if (tag.starts_with("measured")) ++out.measured;
+    else if (tag.starts_with("datasheet")) ++out.datasheet;
+    else ++out.assumed;
+    return;
+  }
+  if (const Json* own = json.find("sources"); own != nullptr && own->is_object()) {
+    for (const JsonMember& member : json.members) {
+      if (member.key != "sources" && member.key != "summary") count(member.value, own, child({}, member.key), out);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < json.items.size(); ++i) count(json.items[i], sources, fmt::format("{}/{}", pointer, i), out);
+  for (const JsonMember& member : json.members) count(member.value, sources, child(pointer, member.key), out);
+}
+
+}  // namespace
+
+Evidence count_evidence(const Json& document) {
+  Evidence out;
+  count(document, nullptr, {}, out);
+  return out;
+}
+
+}  // namespace weft

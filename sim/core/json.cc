@@ -248,6 +248,34 @@ void write(const Json& json, int indent, int level, std::string& out) {
 
 }  // namespace
 
+Json::Json() = default;
+Json::Json(bool v) : kind(Kind::boolean), boolean(v) {}
+Json::Json(double v) : kind(Kind::number), number(v) {}
+Json::Json(std::int64_t v) : kind(Kind::integer), integer(v), number(static_cast<double>(v)) {}
+Json::Json(int v) : Json(static_cast<std::int64_t>(v)) {}
+Json::Json(std::uint32_t v) : Json(static_cast<std::int64_t>(v)) {}
+Json::Json(std::uint64_t v) : Json(static_cast<std::int64_t>(v)) {}
+Json::Json(std::string v) : kind(Kind::string), text(std::move(v)) {}
+Json::Json(std::string_view v) : Json(std::string(v)) {}
+Json::Json(const char* v) : Json(std::string(v)) {}
+Json::Json(const Json&) = default;
+Json::Json(Json&&) noexcept = default;
+Json& Json::operator=(const Json&) = default;
+Json& Json::operator=(Json&&) noexcept = default;
+Json::~Json() = default;
+
+Json Json::array() {
+  Json out;
+  out.kind = Kind::array;
+  return out;
+}
+
+Json Json::object() {
+  Json out;
+  out.kind = Kind::object;
+  return out;
+}
+
 const Json* Json::find(std::string_view key) const {
   for (const JsonMember& member : members) {
     if (member.key == key) return &member.value;

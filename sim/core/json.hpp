@@ -30,18 +30,23 @@ struct Json {
   std::vector<JsonMember> members;
   Place place;
 
-  Json() = default;
-  Json(bool v) : kind(Kind::boolean), boolean(v) {}
-  Json(double v) : kind(Kind::number), number(v) {}
-  Json(std::int64_t v) : kind(Kind::integer), integer(v), number(static_cast<double>(v)) {}
-  Json(int v) : Json(static_cast<std::int64_t>(v)) {}
-  Json(std::uint32_t v) : Json(static_cast<std::int64_t>(v)) {}
-  Json(std::uint64_t v) : Json(static_cast<std::int64_t>(v)) {}
-  Json(std::string v) : kind(Kind::string), text(std::move(v)) {}
-  Json(std::string_view v) : Json(std::string(v)) {}
-  Json(const char* v) : Json(std::string(v)) {}
-  static Json array() { Json j; j.kind = Kind::array; return j; }
-  static Json object() { Json j; j.kind = Kind::object; return j; }
+  Json();
+  Json(bool v);
+  Json(double v);
+  Json(int v);
+  Json(std::int64_t v);
+  Json(std::uint32_t v);
+  Json(std::uint64_t v);
+  Json(std::string v);
+  Json(std::string_view v);
+  Json(const char* v);
+  Json(const Json&);
+  Json(Json&&) noexcept;
+  Json& operator=(const Json&);
+  Json& operator=(Json&&) noexcept;
+  ~Json();
+  static Json array();
+  static Json object();
 
   bool is_object() const { return kind == Kind::object; }
   bool is_array() const { return kind == Kind::array; }

@@ -318,4 +318,10 @@ Json parse_json(std::string_view text, std::string file_name, Diagnostics& out) 
   return builder.take();
 }
 
+std::string to_text(const Json& json, int indent) {
+  std::string out;
+  write(json, indent, 0, out);
+  return out;
+}
+
 }  // namespace weft

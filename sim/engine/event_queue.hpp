@@ -25,7 +25,7 @@
 namespace weft {
 
 struct Event {
-  Time when;
+  Time when = {};
   std::uint64_t order = 0;   // among events of one instant; stamped by at() and after()
   std::uint32_t target = 0;  // whose event it is, an id of the engine
   std::uint32_t kind = 0;

@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 struct SmallEvent {
-  Time when;
+  Time when = {};
   std::uint64_t order = 0;
   std::uint64_t arg = 0;
 };

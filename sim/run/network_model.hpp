@@ -15,14 +15,10 @@
 #include <vector>
 
 #include "sim/core/ids.hpp"
+#include "sim/core/share.hpp"
 #include "sim/core/units.hpp"
 
 namespace weft {
-
-struct Share {
-  std::uint32_t resource = 0;
-  double weight = 1;
-};
 
 struct FlowRequest {
   std::span<const Share> shares;  // copied by the model; no resource twice. Empty: the flow takes only its latency.

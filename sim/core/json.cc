@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
@@ -96,7 +97,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  bool parse_error(std::size_t, const std::string& last, const nlohmann::detail::exception& e) override {
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& e) override {
     std::string what = e.what();
     // The library's text repeats its own position; keep the part that says what was wrong.
     if (const auto at = what.find("syntax error"); at != std::string::npos) what = what.substr(at);
@@ -104,14 +105,28 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     std::string printable;
     for (const char c : what) printable += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     if (printable.size() > 300) printable = printable.substr(0, 300) + "...";
-    out_.error(here(), {}, "not JSON: " + printable,
-               last.find("NaN") != std::string::npos || last.find("nan") != std::string::npos
-                   ? "JSON has no NaN: leave the key out"
-                   : std::string{});
+    out_.error(place_of_token(what), {}, "not JSON: " + printable, cure());
     return false;
   }
 
  private:
+  // A wrong token begins where the parser has stopped, unless it is one that is read to its end first.
+  Place place_of_token(const std::string& what) const {
+    if (what.find("unexpected number literal") != std::string::npos) return scalar_place(true);
+    if (what.find("unexpected string literal") != std::string::npos) return string_place();
+    return here();
+  }
+
+  // The parser stops inside a word that JSON does not have; the whole word is in the text.
+  std::string cure() const {
+    std::size_t begin = cursor_.offset;
+    while (begin > 0 && is_letter(text_[begin - 1])) --begin;
+    const std::string_view word = text_.substr(begin, 3);
+    if (word == "NaN" || word == "nan" || word == "NAN") return "JSON has no NaN: leave the key out";
+    if (word == "Inf" || word == "inf" || word == "INF") return "JSON has no infinity: leave the key out";
+    return {};
+  }
+
   Place here() const { return {file_, cursor_.line, std::max(1U, cursor_.column)}; }
 
   Place scalar_place(bool read_one_past) const {
@@ -147,6 +162,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   static bool is_number_char(char c) {
     return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E';
   }
+  static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
   static bool is_word_char(char c) { return is_number_char(c) || (c >= 'a' && c <= 'z'); }
 
   Json* attach(Json value, Place place) {
@@ -309,6 +325,14 @@ Json parse_json(std::string_view text, std::string file_name, Diagnostics& out) 
   const std::uint32_t file = out.add_file(std::move(file_name));
   if (text.empty()) {
     out.error({file, 1, 1}, {}, "the file is empty", "a JSON object is needed");
+    return {};
+  }
+  // The parser takes a zero byte for the end of the text and would not see what follows.
+  if (const auto zero = text.find('\0'); zero != std::string_view::npos) {
+    const std::string_view before = text.substr(0, zero);
+    const auto line = static_cast<std::uint32_t>(std::count(before.begin(), before.end(), '\n') + 1);
+    const auto column = static_cast<std::uint32_t>(zero - (before.rfind('\n') + 1) + 1);  // npos + 1 is 0
+    out.error({file, line, column}, {}, "not JSON: a zero byte", "write the file as UTF-8 text");
     return {};
   }
   Cursor cursor;

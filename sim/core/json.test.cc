@@ -62,7 +62,7 @@ TEST(ParseJson, EveryValueAndKeyKnowsItsPlace) {
   EXPECT_EQ(at(j.find("bc")->items[3].place), "3:1");
   EXPECT_EQ(at(j.find("d")->place), "5:8");
   EXPECT_EQ(at(j.find("d")->find("e")->place), "5:13");
-  EXPECT_EQ(at(j.find("f")->place), "5:26");
+  EXPECT_EQ(at(j.find("f")->place), "5:25");
 }
 
 TEST(ParseJson, NumbersAreFoundWhateverFollowsThem) {
@@ -133,17 +133,21 @@ TEST(ParseJson, WhatIsNotJsonIsRefusedWithItsPlace) {
     EXPECT_GE(parsed.out.problems()[0].place.column, 1u) << text;
   }
   const Parsed zero(std::string_view("[1]\0", 4));
-  EXPECT_FALSE(zero.out.ok());
+  ASSERT_FALSE(zero.out.ok());
+  EXPECT_EQ(at(zero.out.problems()[0].place), "1:4");
 }
 
 TEST(ParseJson, AMistakeIsShownWhereItIs) {
   EXPECT_EQ(first_problem("{\"a\": 1,\n  \"b\" 2}").substr(0, 3), "2:7");
+  EXPECT_EQ(first_problem("{\"a\": 1,\n  \"b\" \"xy\"}").substr(0, 3), "2:7");
+  EXPECT_EQ(first_problem("{\"a\": 1,\n  \"b\" }").substr(0, 3), "2:7");
   EXPECT_EQ(first_problem("[1,\n 2,\n x]").substr(0, 3), "3:2");
 }
 
 TEST(ParseJson, ProblemsArePrintable) {
   for (const char* text : {"[\"\x01\"]", "[\x1b[31m]", "[\"a\nb\"]"}) {
-    for (const Problem& problem : Parsed(text).out.problems()) {
+    const Parsed parsed(text);
+    for (const Problem& problem : parsed.out.problems()) {
       for (const char c : problem.fact) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << text;
     }
   }

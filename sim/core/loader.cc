@@ -218,7 +218,11 @@ void count(const Json& json, const Json* sources, const std::string& pointer, Ev
     const JsonMember* best = nullptr;
     if (sources != nullptr && sources->place.file == json.place.file) {
       for (const JsonMember& member : sources->members) {
-        if (pointer.starts_with(member.key) && (best == nullptr || member.key.size() > best->key.size())) best = &member;
+        const bool covers = pointer.starts_with(member.key) &&
+                            (pointer.size() == member.key.size() || pointer[member.key.size()] == '/');
+        if (covers && (best == nullptr || member.key.size() > best->key.size())) {
+          best = &member;
+        }
       }
     }
     const std::string_view tag = best != nullptr ? std::string_view(best->value.text) : std::string_view{};

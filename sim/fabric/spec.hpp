@@ -163,7 +163,7 @@ struct SwitchSpec : ComponentHead {
   std::optional<LinkSpec> link;
   Time latency{0};
   std::optional<Bytes> buffer;
-  std::string fabric;
+  std::string technology;
   std::optional<ReductionSpec> reduction;
   std::optional<Power> power;
   template <class V> void visit(V&& v) {
@@ -172,7 +172,7 @@ struct SwitchSpec : ComponentHead {
     v("link", link, "the link of one port");
     v("latency", latency, "cut-through, port to port");
     v("buffer", buffer, "packet memory", positive);
-    v("fabric", fabric, "infiniband, ethernet, slingshot, nvlink");
+    v("technology", technology, "infiniband, ethernet, slingshot, nvlink");
     v("reduction", reduction, "in-switch reduction (SHARP, NVLS)");
     v("power", power, "of the switch", positive);
   }

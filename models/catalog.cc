@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/catalog.hpp"
+
+#include "models/collectives/algorithms.hpp"
+#include "models/link/cxl.hpp"
+#include "models/link/ethernet.hpp"
+#include "models/link/given_rate.hpp"
+#include "models/link/infiniband.hpp"
+#include "models/link/nvlink.hpp"
+#include "models/link/pcie.hpp"
+#include "models/link/slingshot.hpp"
+
+namespace weft {
+
+LinkClasses link_classes() {
+  static constexpr const LinkClassEntry* kAll[] = {
+      &kPcieLink,
+      &kNvlinkLink,
+      &kC2cLink,
+      &kInfinibandLink,
+      &kEthernetLink,
+      &kSlingshotLink,
+      &kCxlLink,
+      &kUalinkLink,
+      &kXgmiLink,
+      &kHccsLink,
+      &kSocketLink,
+      &kMemoryLink,
+  };
+  return kAll;
+}
+
+std::span<const AlgorithmEntry* const> collective_algorithms() { return collectives::all_algorithms(); }
+
+}  // namespace weft

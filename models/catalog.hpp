@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every extension that weft ships, by kind. This is the only file that knows them all: a new one gains one line in catalog.cc
+// (collective algorithms: in models/collectives/catalog.cc).
+#pragma once
+
+#include <span>
+
+#include "sim/fabric/link_law.hpp"
+#include "sim/workload/schedule.hpp"
+
+namespace weft {
+
+LinkClasses link_classes();
+std::span<const AlgorithmEntry* const> collective_algorithms();
+
+}  // namespace weft

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/link/nvlink.hpp"
+
+#include <fmt/format.h>
+
+#include "models/link/facts.hpp"
+
+namespace weft {
+namespace {
+
+struct Lanes {
+  std::int64_t count;
+  Bandwidth rate;
+};
+constexpr Lanes kLanes[] = {{8, 20_Gbps}, {8, Bandwidth{25'781'250'000}}, {4, 50_Gbps}, {2, 100_Gbps}, {2, 200_Gbps}};
+constexpr int kGenerations = 5;
+
+LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
+  LinkLaw law;
+  if (asks_rate(spec)) {
+    if (spec.generation == 0) {
+      report_missing(spec, "generation", R"("generation": 4, 1 to 5)", out);
+    } else if (spec.generation > kGenerations) {
+      report_impossible(spec, "generation", fmt::format("NVLink generation {} is not known", spec.generation),
+                        "1 to 5, or a \"rate\"", out);
+    } else {
+      const Lanes& lanes = kLanes[spec.generation - 1];
+      law.raw = lanes.rate * lanes.count;
+    }
+  }
+  if (asks_efficiency(spec)) {
+    if (spec.payload.count == 0) report_missing(spec, "payload", R"("payload": "256 B", the data of a full packet)", out);
+    if (spec.header.count == 0) report_missing(spec, "header", R"("header": "16 B", one flit)", out);
+  }
+  law.payload = spec.payload;
+  law.overhead = spec.header;
+  return law;
+}
+
+}  // namespace
+
+constinit const LinkClassEntry kNvlinkLink{
+    .link_class = LinkClass::nvlink,
+    .summary = "NVLink: one link of a generation, data flits behind a header flit",
+    .reference = "Foley and Danskin, Ultra-Performance Pascal GPU and NVLink Interconnect, IEEE Micro 37(2), 2017",
+    .evaluate = evaluate};
+
+}  // namespace weft

@@ -51,11 +51,11 @@ const Scalar& scalar_of(const Bytes*) {
 const Scalar& scalar_of(const Bandwidth*) {
   static const Scalar s{"a bandwidth",
                         "write a number and a unit, e.g. \"400 Gb/s\" (bits) or \"50 GB/s\" (bytes), per direction",
-                        pattern("[KMGT]?i?[bB]/s")};
+                        pattern("([KMGT]i?)?[bB]/s")};
   return s;
 }
 const Scalar& scalar_of(const FlopRate*) {
-  static const Scalar s{"a compute rate", "write e.g. \"312 TFLOP/s\" (dense)", pattern("[KMGTP]?FLOP/s")};
+  static const Scalar s{"a compute rate", "write e.g. \"312 TFLOP/s\" (dense)", pattern("[KMGTPE]?FLOP/s")};
   return s;
 }
 const Scalar& scalar_of(const Power*) {

@@ -52,8 +52,14 @@ struct EnumName {
   std::string_view name;
 };
 
+namespace config_detail {
+struct AnyVisitor {
+  template <class... Args> void operator()(Args&&...) {}
+};
+}  // namespace config_detail
+
 template <class T>
-concept Visitable = requires(T& t) { t.visit([](auto&&...) {}); };
+concept Visitable = requires(T& t, config_detail::AnyVisitor& v) { t.visit(v); };
 
 namespace config_detail {
 

@@ -29,9 +29,10 @@ struct RealUnit {
   int exponent;  // power of ten of the base unit
 };
 
-constexpr std::int64_t kKibi = 1LL << 10, kMebi = 1LL << 20, kGibi = 1LL << 30, kTebi = 1LL << 40;
+constexpr std::int64_t kKibi = 1LL << 10, kMebi = 1LL << 20, kGibi = 1LL << 30, kTebi = 1LL << 40,
+                       kPebi = 1LL << 50;
 constexpr std::int64_t kKilo = 1'000, kMega = 1'000'000, kGiga = 1'000'000'000;
-constexpr std::int64_t kTera = 1'000'000'000'000;
+constexpr std::int64_t kTera = 1'000'000'000'000, kPeta = 1000 * kTera;
 
 constexpr std::array<IntegerUnit, 7> kTimeUnits{{{"ps", 1},
                                                  {"ns", kKilo},
@@ -41,10 +42,10 @@ constexpr std::array<IntegerUnit, 7> kTimeUnits{{{"ps", 1},
                                                  {"min", 60 * kTera},
                                                  {"h", 3600 * kTera}}};
 
-constexpr std::array<IntegerUnit, 5> kDecimalByteUnits{
-    {{"B", 1}, {"KB", kKilo}, {"MB", kMega}, {"GB", kGiga}, {"TB", kTera}}};
-constexpr std::array<IntegerUnit, 5> kBinaryByteUnits{
-    {{"B", 1}, {"KiB", kKibi}, {"MiB", kMebi}, {"GiB", kGibi}, {"TiB", kTebi}}};
+constexpr std::array<IntegerUnit, 6> kDecimalByteUnits{
+    {{"B", 1}, {"KB", kKilo}, {"MB", kMega}, {"GB", kGiga}, {"TB", kTera}, {"PB", kPeta}}};
+constexpr std::array<IntegerUnit, 6> kBinaryByteUnits{
+    {{"B", 1}, {"KiB", kKibi}, {"MiB", kMebi}, {"GiB", kGibi}, {"TiB", kTebi}, {"PiB", kPebi}}};
 
 constexpr std::array<IntegerUnit, 5> kBitRateUnits{
     {{"b/s", 1}, {"Kb/s", kKilo}, {"Mb/s", kMega}, {"Gb/s", kGiga}, {"Tb/s", kTera}}};

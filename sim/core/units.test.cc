@@ -79,6 +79,9 @@ TEST(ParseBytes, DecimalAndBinaryPrefixesDiffer) {
   EXPECT_EQ(parse_bytes("80 GB"), 80_GB);
   EXPECT_EQ(parse_bytes("2 TB"), Bytes{2'000'000'000'000});
   EXPECT_EQ(parse_bytes("2 TiB"), Bytes{2LL << 40});
+  EXPECT_EQ(parse_bytes("2 PB"), Bytes{2'000'000'000'000'000});
+  EXPECT_EQ(parse_bytes("8191 PiB"), Bytes{8191LL << 50});
+  EXPECT_EQ(parse_bytes("8192 PiB"), std::nullopt);
 }
 
 TEST(ParseBytes, BitsAndRatesAreNotSizes) {

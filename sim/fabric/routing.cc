@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/fabric/routing.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/core/check.hpp"
+#include "sim/core/hash.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kMostSpreadShares = 8'000'000;  // kept; beyond it ways are found anew
+
+bool scale_up_node(NodeKind kind) { return kind == NodeKind::gpu || kind == NodeKind::nvswitch; }
+bool host_transit(NodeKind kind) { return kind == NodeKind::cpu || kind == NodeKind::pcie_switch; }
+
+bool scale_up_link(const ServerType& type, const Link& link) {
+  return scale_up_node(type.nodes[link.from.v].kind) && scale_up_node(type.nodes[link.to.v].kind);
+}
+
+}  // namespace
+
+void Route::clear() {
+  shares.clear();
+  hops.clear();
+  latency = {0};
+}
+
+Bandwidth Route::rate(const Fabric& fabric) const {
+  double bps = std::numeric_limits<double>::max();
+  for (const Share& share : shares) {
+    bps = std::min(bps, static_cast<double>(fabric.capacity(share.resource).bps) / share.weight);
+  }
+  return {shares.empty() ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(bps)};
+}
+
+void add_share(Route& route, std::uint32_t resource, double weight) {
+  for (Share& share : route.shares) {
+    if (share.resource == resource) {
+      share.weight += weight;
+      return;
+    }
+  }
+  route.shares.push_back({resource, weight});
+}
+
+Bandwidth Transfer::rate(const Fabric& fabric) const {
+  double seconds_per_bit = 0;
+  for (const Leg& leg : legs) {
+    Bandwidth rate = leg.route.rate(fabric);
+    if (leg.cap.bps > 0) rate = std::min(rate, leg.cap);
+    if (rate.bps <= 0) return {0};
+    seconds_per_bit += 1.0 / static_cast<double>(rate.bps);
+  }
+  return {seconds_per_bit > 0 ? static_cast<std::int64_t>(1.0 / seconds_per_bit) : std::numeric_limits<std::int64_t>::max()};
+}
+
+Time Transfer::latency() const {
+  Time sum{0};
+  for (const Leg& leg : legs) sum += leg.startup + leg.route.latency;
+  return sum;
+}
+
+Routes::Routes(const Fabric& fabric) : fabric_(fabric), tables_(fabric.types().size()), nic_index_(fabric.node_count(), 0) {
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    const ServerType& type = fabric.types()[t];
+    TypeTables& tables = tables_[t];
+    const std::size_t n = type.nodes.size();
+    tables.scale_up.assign(n * n, -1);
+    tables.host.assign(n * n, -1);
+    tables.out.resize(n);
+    for (std::size_t l = 0; l < type.links.size(); ++l) {
+      tables.out[type.links[l].from.v].push_back(static_cast<std::uint32_t>(l));
+    }
+    tables.nics.resize(type.gpus.size());
+  }
+  for (std::size_t i = 0; i < fabric.nics().size(); ++i) nic_index_[fabric.nics()[i].v] = static_cast<std::uint32_t>(i);
+  const auto switches = fabric.switches();
+  distance_.resize(switches.size());
+  switch_out_begin_.push_back(0);
+  for (const NodeId s : switches) {
+    for (const LinkId l : fabric.out_links(s)) {
+      if (fabric.node(fabric.link(l).to).kind == NodeKind::network_switch) switch_out_.push_back(l);
+    }
+    switch_out_begin_.push_back(static_cast<std::uint32_t>(switch_out_.size()));
+  }
+}
+
+// ---- inside a server
+
+// All shortest ways over scale-up links that do not pass a GPU, weighted by the rates of the links at each branching.
+Routes::LocalPath Routes::find_scale_up(const ServerType& type, const TypeTables& tables, std::uint32_t from,
+                                        std::uint32_t to) const {
+  constexpr int kUnseen = -1;
+  const std::size_t n = type.nodes.size();
+  std::vector<int> distance(n, kUnseen);  // to `to`
+  std::vector<std::uint32_t> frontier{to}, next;
+  distance[to] = 0;
+  for (int d = 1; !frontier.empty() && distance[from] == kUnseen; ++d) {
+    next.clear();
+    for (const std::uint32_t at : frontier) {
+      if (at != to && type.nodes[at].kind == NodeKind::gpu) continue;
+      for (const std::uint32_t l : tables.out[at]) {
+        const std::uint32_t other = type.links[l].to.v;
+        if (!scale_up_link(type, type.links[l]) || distance[other] != kUnseen) continue;
+        distance[other] = d;
+        next.push_back(other);
+      }
+    }
+    std::swap(frontier, next);
+  }
+  LocalPath path;
+  if (distance[from] == kUnseen) return path;
+  path.found = true;
+  std::vector<double> weight(n, 0);
+  weight[from] = 1;
+  frontier = {from};
+  std::uint32_t shown = from;
+  for (int d = distance[from]; d > 0; --d) {
+    next.clear();
+    for (const std::uint32_t at : frontier) {
+      if (at != from && type.nodes[at].kind == NodeKind::gpu) continue;
+      double total = 0;
+      const auto forward = [&](std::uint32_t l) {
+        return scale_up_link(type, type.links[l]) && distance[type.links[l].to.v] == d - 1 &&
+               (type.links[l].to.v == to || type.nodes[type.links[l].to.v].kind != NodeKind::gpu);
+      };
+      for (const std::uint32_t l : tables.out[at]) {
+        if (forward(l)) total += static_cast<double>(type.links[l].rate.bps);
+      }
+      for (const std::uint32_t l : tables.out[at]) {
+        if (!forward(l)) continue;
+        const Link& link = type.links[l];
+        const double share = weight[at] * static_cast<double>(link.rate.bps) / total;
+        path.shares.push_back({l, share});
+        if (weight[link.to.v] == 0) next.push_back(link.to.v);
+        weight[link.to.v] += share;
+        if (at == shown && path.hops.size() + static_cast<std::size_t>(d) == static_cast<std::size_t>(distance[from])) {
+          path.hops.push_back(l);
+          path.latency += link.delay;
+          if (link.to.v != to) path.latency += type.nodes[link.to.v].latency;
+        }
+      }
+    }
+    if (!path.hops.empty()) shown = type.links[path.hops.back()].to.v;
+    std::swap(frontier, next);
+  }
+  return path;
+}
+
+// The way with the fewest hops through PCIe switches and sockets.
+Routes::LocalPath Routes::find_host(const ServerType& type, const TypeTables& tables, std::uint32_t from,
+                                    std::uint32_t to) const {
+  constexpr std::uint32_t kNone = 0xFFFF'FFFF;
+  std::vector<std::uint32_t> by(type.nodes.size(), kNone);  // link by which a node was reached
+  std::vector<std::uint32_t> queue{from};
+  std::vector<std::uint8_t> seen(type.nodes.size(), 0);
+  seen[from] = 1;
+  for (std::size_t head = 0; head < queue.size() && seen[to] == 0; ++head) {
+    const std::uint32_t at = queue[head];
+    if (at != from && !host_transit(type.nodes[at].kind)) continue;
+    for (const std::uint32_t l : tables.out[at]) {
+      const Link& link = type.links[l];
+      if (scale_up_link(type, link) || seen[link.to.v] != 0) continue;
+      seen[link.to.v] = 1;
+      by[link.to.v] = l;
+      queue.push_back(link.to.v);
+    }
+  }
+  LocalPath path;
+  if (seen[to] == 0 || from == to) {
+    path.found = from == to;
+    return path;
+  }
+  path.found = true;
+  for (std::uint32_t at = to; at != from; at = type.links[by[at]].from.v) path.hops.push_back(by[at]);
+  std::ranges::reverse(path.hops);
+  for (const std::uint32_t l : path.hops) {
+    const Link& link = type.links[l];
+    path.shares.push_back({l, 1});
+    if (link.duplex != kNoResource) path.duplex.push_back(link.duplex);
+    path.latency += link.delay;
+    if (link.to.v == to) continue;
+    path.latency += type.nodes[link.to.v].latency;
+    path.sockets += type.nodes[link.to.v].kind == NodeKind::cpu ? 1 : 0;
+    path.switches += type.nodes[link.to.v].kind == NodeKind::pcie_switch ? 1 : 0;
+  }
+  return path;
+}
+
+const Routes::LocalPath& Routes::local(ServerId server, bool scale_up, std::uint32_t from, std::uint32_t to) {
+  const std::uint32_t t = fabric_.server(server).type;
+  const ServerType& type = fabric_.types()[t];
+  TypeTables& tables = tables_[t];
+  std::int32_t& index = (scale_up ? tables.scale_up : tables.host)[from * type.nodes.size() + to];
+  if (index < 0) {
+    index = static_cast<std::int32_t>(tables.paths.size());
+    tables.paths.push_back(scale_up ? find_scale_up(type, tables, from, to) : find_host(type, tables, from, to));
+  }
+  return tables.paths[static_cast<std::size_t>(index)];
+}
+
+void Routes::append_local(ServerId server, const LocalPath& path, bool staged, Route& out) const {
+  const ServerPlace& place = fabric_.server(server);
+  for (const Share& share : path.shares) add_share(out, share.resource + place.link_base, share.weight);
+  if (staged) {
+    for (const std::uint32_t d : path.duplex) add_share(out, d + place.duplex_base, 1);
+  }
+  for (const std::uint32_t l : path.hops) out.hops.push_back(LinkId{l + place.link_base});
+  out.latency += path.latency;
+}
+
+bool Routes::reaches(const LocalPath& path, Reach reach) const {
+  if (!path.found) return false;
+  switch (reach) {
+    case Reach::none: return false;
+    case Reach::same_switch: return path.sockets == 0;
+    case Reach::same_socket: return path.sockets <= 1;
+    case Reach::all: return true;
+  }
+  return false;
+}
+
+// The DRAM of the nearest socket; the first one when several are as near.
+std::uint32_t Routes::dram_near(ServerId server, std::uint32_t local_node) {
+  const ServerType& type = fabric_.type_of(server);
+  std::uint32_t best = kNoResource;
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  for (std::uint32_t i = 0; i < type.nodes.size(); ++i) {
+    if (type.nodes[i].kind != NodeKind::dram) continue;
+    const LocalPath& path = local(server, false, local_node, i);
+    if (path.found && path.hops.size() < fewest) {
+      fewest = path.hops.size();
+      best = i;
+    }
+  }
+  return best;
+}
+
+// Through host memory: down to the DRAM near `from`, up to `to`; both halves run at once, chunk by chunk.
+bool Routes::append_staged(ServerId server, std::uint32_t from, std::uint32_t to, Route& out) {
+  const std::uint32_t dram = dram_near(server, from);
+  if (dram == kNoResource) return false;
+  const LocalPath down = local(server, false, from, dram);
+  const LocalPath up = local(server, false, dram, to);
+  if (!down.found || !up.found) return false;
+  append_local(server, down, true, out);
+  append_local(server, up, true, out);
+  return true;
+}
+
+bool Routes::peers_over_scale_up(NodeId a, NodeId b) {
+  const Node& from = fabric_.node(a);
+  const Node& to = fabric_.node(b);
+  return from.server == to.server && fabric_.type_of(from.server).spec.peer_access.nvlink &&
+         local(from.server, true, from.index, to.index).found;
+}
+
+bool Routes::gpudirect(NodeId gpu, NodeId nic) {
+  const Node& g = fabric_.node(gpu);
+  const ServerType& type = fabric_.type_of(g.server);
+  const auto position = std::ranges::find(type.nics, fabric_.node(nic).index);
+  if (position == type.nics.end()) return false;
+  return type.nic_specs[static_cast<std::size_t>(position - type.nics.begin())].gpudirect &&
+         reaches(local(g.server, false, g.index, fabric_.node(nic).index), type.spec.gpudirect_rdma);
+}
+
+std::optional<Transfer> Routes::within(NodeId src, NodeId dst, const TransferOptions& options) {
+  const Node& from = fabric_.node(src);
+  const Node& to = fabric_.node(dst);
+  const ServerId server = from.server;
+  const ServerType& type = fabric_.type_of(server);
+  const Time copy = options.copy_call ? type.spec.copy.latency : Time{0};
+  const bool scale_up = options.peer_access && peers_over_scale_up(src, dst);
+  const bool over_pcie = options.peer_access && reaches(local(server, false, from.index, to.index), type.spec.peer_access.pcie);
+  const Via via = options.via.value_or(scale_up || over_pcie ? Via::direct : Via::host);
+  Transfer out;
+  out.via = via;
+  if (via == Via::direct) {
+    if (!scale_up && !over_pcie) return std::nullopt;
+    Leg& leg = out.legs.emplace_back();
+    append_local(server, local(server, scale_up, from.index, to.index), false, leg.route);
+    leg.startup = copy;
+    return out;
+  }
+  if (via == Via::relay) {
+    // Two copies one after the other through the GPU that both reach fastest.
+    std::optional<std::uint32_t> best;
+    Bandwidth best_rate{0};
+    for (const std::uint32_t middle : type.gpus) {
+      if (middle == from.index || middle == to.index || !type.spec.peer_access.nvlink) continue;
+      const LocalPath& first = local(server, true, from.index, middle);
+      if (!first.found) continue;
+      const LocalPath& second = local(server, true, middle, to.index);
+      if (!second.found) continue;
+      TransferOptions direct = options;
+      direct.via = Via::direct;
+      const NodeId through = fabric_.local_node(server, middle);
+      const Bandwidth rate = std::min(within(src, through, direct)->rate(fabric_), within(through, dst, direct)->rate(fabric_));
+      if (rate > best_rate) {
+        best_rate = rate;
+        best = middle;
+      }
+    }
+    if (!best) return std::nullopt;
+    for (const auto& [a, b] : {std::pair{from.index, *best}, std::pair{*best, to.index}}) {
+      Leg& leg = out.legs.emplace_back();
+      append_local(server, local(server, true, a, b), false, leg.route);
+      leg.startup = copy;
+    }
+    return out;
+  }
+  Leg& leg = out.legs.emplace_back();
+  if (via != Via::host || !append_staged(server, from.index, to.index, leg.route)) return std::nullopt;
+  leg.cap = type.spec.staging.rate.value_or(Bandwidth{0});
+  if (options.copy_call) leg.startup = type.spec.staging.latency;
+  return out;
+}
+
+// ---- between servers
+
+const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
+  const Node& node = fabric_.node(gpu);
+  const ServerType& type = fabric_.type_of(node.server);
+  TypeTables& tables = tables_[fabric_.server(node.server).type];
+  const auto position = static_cast<std::size_t>(std::ranges::find(type.gpus, node.index) - type.gpus.begin());
+  std::vector<std::uint32_t>& nics = tables.nics[position];
+  if (nics.empty() && !type.nics.empty()) {
+    const auto nearest = [&](std::uint32_t from) {
+      std::vector<std::uint32_t> found;
+      std::size_t fewest = std::numeric_limits<std::size_t>::max();
+      for (const std::uint32_t nic : type.nics) {
+        const LocalPath& path = local(node.server, false, from, nic);
+        if (!path.found || path.hops.size() > fewest) continue;
+        if (path.hops.size() < fewest) found.clear();
+        fewest = path.hops.size();
+        found.push_back(nic);
+      }
+      return found;
+    };
+    nics = nearest(node.index);
+    // GPUs that see the same NICs start at different ones.
+    std::size_t before = 0;
+    for (std::size_t g = 0; g < position; ++g) before += nearest(type.gpus[g]) == nics ? 1U : 0U;
+    std::size_t sharing = before;
+    for (std::size_t g = position; g < type.gpus.size(); ++g) sharing += nearest(type.gpus[g]) == nics ? 1U : 0U;
+    const std::size_t first = sharing == 0 ? 0 : before * std::max<std::size_t>(1, nics.size() / sharing) % nics.size();
+    std::ranges::rotate(nics, nics.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+  nic_scratch_.clear();
+  for (const std::uint32_t nic : nics) nic_scratch_.push_back(fabric_.local_node(node.server, nic));
+  return nic_scratch_;
+}
+
+std::optional<Transfer> Routes::across(NodeId src, NodeId dst, const TransferOptions& options) {
+  const auto& near_src = nics_of(src);
+  if (near_src.empty()) return std::nullopt;
+  const NodeId src_nic = near_src[options.channel % near_src.size()];
+  const auto& near_dst = nics_of(dst);
+  if (near_dst.empty()) return std::nullopt;
+  const NodeId dst_nic = near_dst[options.channel % near_dst.size()];
+  const auto stage = [&](NodeId gpu, NodeId nic, bool outward, Leg& leg) {
+    const ServerId server = fabric_.node(gpu).server;
+    const std::uint32_t g = fabric_.node(gpu).index, n = fabric_.node(nic).index;
+    if (gpudirect(gpu, nic)) {
+      append_local(server, local(server, false, outward ? g : n, outward ? n : g), false, leg.route);
+      return true;
+    }
+    if (const auto rate = fabric_.type_of(server).spec.staging.rate) {
+      leg.cap = leg.cap.bps > 0 ? std::min(leg.cap, *rate) : *rate;
+    }
+    return outward ? append_staged(server, g, n, leg.route) : append_staged(server, n, g, leg.route);
+  };
+  Transfer out;
+  out.via = Via::network;
+  Leg& leg = out.legs.emplace_back();
+  if (!stage(src, src_nic, true, leg)) return std::nullopt;
+  leg.route.latency += fabric_.node(src_nic).latency + fabric_.node(dst_nic).latency;
+  if (!append_network(src_nic, dst_nic, options, leg.route)) return std::nullopt;
+  if (!stage(dst, dst_nic, false, leg)) return std::nullopt;
+  return out;
+}
+
+std::optional<Transfer> Routes::transfer(NodeId src, NodeId dst, const TransferOptions& options) {
+  WEFT_CHECK(fabric_.node(src).server.valid() && fabric_.node(dst).server.valid(), src, dst);
+  if (src == dst) return Transfer{Via::direct, {Leg{}}};
+  if (fabric_.node(src).server == fabric_.node(dst).server) return within(src, dst, options);
+  if (options.via && *options.via != Via::network) return std::nullopt;
+  return across(src, dst, options);
+}
+
+bool Routes::append_to_switches(NodeId gpu, bool up, Route& out) {
+  const Node& node = fabric_.node(gpu);
+  const ServerType& type = fabric_.type_of(node.server);
+  const TypeTables& tables = tables_[fabric_.server(node.server).type];
+  const ServerPlace& place = fabric_.server(node.server);
+  double total = 0;
+  const auto to_switch = [&](std::uint32_t l) { return type.nodes[type.links[l].to.v].kind == NodeKind::nvswitch; };
+  for (const std::uint32_t l : tables.out[node.index]) {
+    if (to_switch(l)) total += static_cast<double>(type.links[l].rate.bps);
+  }
+  if (total <= 0) return false;
+  bool first = true;
+  for (const std::uint32_t l : tables.out[node.index]) {
+    if (!to_switch(l)) continue;
+    const Link& link = type.links[l];
+    const std::uint32_t used = up ? l : link.reverse.v;
+    add_share(out, used + place.link_base, static_cast<double>(link.rate.bps) / total);
+    if (first) {
+      out.hops.push_back(LinkId{used + place.link_base});
+      out.latency += link.delay;
+      if (up) out.latency += type.nodes[link.to.v].latency;
+    }
+    first = false;
+  }
+  return true;
+}
+
+// ---- the network
+
+const std::vector<std::uint16_t>& Routes::distances(NodeId leaf) {
+  std::vector<std::uint16_t>& field = distance_[fabric_.node(leaf).index];
+  if (!field.empty()) return field;
+  field.assign(distance_.size(), kFar);
+  std::vector<std::uint32_t> frontier{fabric_.node(leaf).index}, next;
+  field[frontier.front()] = 0;
+  for (std::uint16_t d = 1; !frontier.empty(); ++d) {
+    next.clear();
+    for (const std::uint32_t at : frontier) {
+      for (std::uint32_t i = switch_out_begin_[at]; i < switch_out_begin_[at + 1]; ++i) {
+        const Link& link = fabric_.link(switch_out_[i]);
+        if (is_down(link.reverse)) continue;
+        std::uint16_t& other = field[fabric_.node(link.to).index];
+        if (other != kFar) continue;
+        other = d;
+        next.push_back(fabric_.node(link.to).index);
+      }
+    }
+    std::swap(frontier, next);
+  }
+  return field;
+}
+
+bool Routes::append_network(NodeId src_nic, NodeId dst_nic, const TransferOptions& options, Route& out) {
+  // The port of each NIC: the flow's label chooses, both ends alike so that planes are not mixed.
+  const auto port = [&](NodeId nic, bool outward) -> std::optional<LinkId> {
+    std::vector<LinkId> ports;
+    for (const LinkId l : fabric_.out_links(nic)) {
+      if (fabric_.node(fabric_.link(l).to).kind != NodeKind::network_switch) continue;
+      if (!is_down(outward ? l : fabric_.link(l).reverse)) ports.push_back(l);
+    }
+    if (ports.empty()) return std::nullopt;
+    return ports[(options.channel + options.hash) % ports.size()];
+  };
+  const auto up = port(src_nic, true);
+  const auto down = port(dst_nic, false);
+  if (!up || !down) return false;
+  const NodeId first = fabric_.link(*up).to;
+  const NodeId last = fabric_.link(*down).to;
+  add_share(out, up->v, 1);
+  out.hops.push_back(*up);
+  out.latency += fabric_.link(*up).delay + fabric_.node(first).latency;
+  if (!walk(first, dst_nic, last, options, out)) return false;
+  const LinkId to_nic = fabric_.link(*down).reverse;
+  add_share(out, to_nic.v, 1);
+  out.hops.push_back(to_nic);
+  out.latency += fabric_.link(to_nic).delay;
+  return true;
+}
+
+bool Routes::walk(NodeId at, NodeId dst_nic, NodeId leaf, const TransferOptions& options, Route& out) {
+  const std::vector<std::uint16_t>& field = distances(leaf);
+  if (field[fabric_.node(at).index] == kFar) return false;
+  const bool even = options.routing == Routing::spray || options.routing == Routing::adaptive ||
+                    options.routing == Routing::flowlet;
+  if (even) spread(at, leaf, out);
+  std::uint64_t product = 1;
+  while (at != leaf) {
+    const std::uint32_t index = fabric_.node(at).index;
+    const std::uint16_t closer = static_cast<std::uint16_t>(field[index] - 1);
+    const auto forward = [&](std::uint32_t i) {
+      return field[fabric_.node(fabric_.link(switch_out_[i]).to).index] == closer && !is_down(switch_out_[i]);
+    };
+    std::uint32_t n = 0;
+    for (std::uint32_t i = switch_out_begin_[index]; i < switch_out_begin_[index + 1]; ++i) n += forward(i) ? 1U : 0U;
+    if (n == 0) return false;
+    std::uint32_t k = 0;
+    if (options.routing == Routing::single) {
+      k = static_cast<std::uint32_t>(nic_index_[dst_nic.v] / product % n);
+      product *= n;
+    } else if (!even) {
+      k = static_cast<std::uint32_t>(mix64(options.hash ^ (std::uint64_t{at.v} << 32) ^ options.channel) % n);
+    }
+    for (std::uint32_t i = switch_out_begin_[index];; ++i) {
+      if (!forward(i) || k-- != 0) continue;
+      const LinkId l = switch_out_[i];
+      if (!even) add_share(out, l.v, 1);
+      out.hops.push_back(l);
+      at = fabric_.link(l).to;
+      out.latency += fabric_.link(l).delay + fabric_.node(at).latency;
+      break;
+    }
+  }
+  return true;
+}
+
+// Evenly over all shortest ways, level by level, in proportion to the rates at each branching.
+void Routes::spread(NodeId at, NodeId leaf, Route& out) {
+  if (at == leaf) return;
+  const std::uint64_t key = std::uint64_t{at.v} << 32 | leaf.v;
+  auto found = spread_.find(key);
+  if (found == spread_.end()) {
+    const std::vector<std::uint16_t>& field = distances(leaf);
+    std::vector<Share> shares;
+    std::map<std::uint32_t, double> level{{fabric_.node(at).index, 1.0}}, next;
+    for (std::uint16_t d = field[fabric_.node(at).index]; d > 0; --d) {
+      next.clear();
+      for (const auto& [index, weight] : level) {
+        double total = 0;
+        const auto forward = [&](const Link& link, LinkId id) {
+          return field[fabric_.node(link.to).index] == d - 1 && !is_down(id);
+        };
+        for (std::uint32_t i = switch_out_begin_[index]; i < switch_out_begin_[index + 1]; ++i) {
+          const Link& link = fabric_.link(switch_out_[i]);
+          if (forward(link, switch_out_[i])) total += static_cast<double>(link.rate.bps);
+        }
+        for (std::uint32_t i = switch_out_begin_[index]; i < switch_out_begin_[index + 1]; ++i) {
+          const Link& link = fabric_.link(switch_out_[i]);
+          if (!forward(link, switch_out_[i])) continue;
+          const double share = weight * static_cast<double>(link.rate.bps) / total;
+          shares.push_back({switch_out_[i].v, share});
+          next[fabric_.node(link.to).index] += share;
+        }
+      }
+      std::swap(level, next);
+    }
+    if (spread_size_ + shares.size() > kMostSpreadShares) {
+      spread_.clear();
+      spread_size_ = 0;
+    }
+    spread_size_ += shares.size();
+    found = spread_.emplace(key, std::move(shares)).first;
+  }
+  // Switch-to-switch links of one way are new to the route, so they need no merging.
+  out.shares.insert(out.shares.end(), found->second.begin(), found->second.end());
+}
+
+void Routes::set_down(LinkId link, bool down) {
+  if (down_.empty()) down_.assign(fabric_.link_count(), 0);
+  down_[link.v] = down ? 1 : 0;
+  any_down_ = std::ranges::find(down_, 1) != down_.end();
+  for (auto& field : distance_) field.clear();
+  spread_.clear();
+  spread_size_ = 0;
+}
+
+std::size_t Routes::memory_bytes() const {
+  std::size_t bytes = spread_size_ * sizeof(Share) + switch_out_.size() * sizeof(LinkId) + nic_index_.size() * 4;
+  for (const auto& field : distance_) bytes += field.size() * sizeof(std::uint16_t);
+  return bytes;
+}
+
+}  // namespace weft

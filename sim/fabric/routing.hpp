@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// How data gets from one node to another.
+//
+// Inside a server there are two worlds. The scale-up world joins GPUs over NVLink and its like, through NVSwitches but never
+// through another GPU; a transfer is striped over all shortest ways in proportion to their rates (six planes of a DGX-2, the
+// 5 + 4 + 4 + 5 links of an HGX H100). The host world is the tree of PCIe switches and sockets; it has one way.
+//
+// Between servers data leaves by a NIC near the GPU and crosses the switches. Next hops are kept per destination leaf: one
+// distance per switch and leaf, found by breadth-first search when first needed, so memory is near switches x leaves.
+//   single     the k-th of n equal next hops, k = (destination NIC / product of earlier n) mod n (D-mod-k, Zahavi 2010)
+//   ecmp       by hash of the flow's label and the switch
+//   flowlet, spray, adaptive   evenly over all equal next hops (what they tend to at flow level; packets differ)
+//
+// Two-way budgets of PCIe ports (Link::duplex) bind copies staged through host memory: the reads of host memory are answered
+// against the direction of the writes. Peer-to-peer writes and RDMA run at full rate both ways (measured: 50.4 of 2 x 25.2
+// GB/s peer to peer against 28 staged on one box).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "sim/core/share.hpp"
+#include "sim/fabric/fabric.hpp"
+
+namespace weft {
+
+struct Route {
+  std::vector<Share> shares;  // no resource twice, ascending by first use
+  std::vector<LinkId> hops;   // one representative way, for people
+  Time latency{0};            // propagation, switches and NICs
+
+  void clear();
+  // The rate of a lone flow: the smallest capacity / weight.
+  Bandwidth rate(const Fabric& fabric) const;
+};
+
+enum class Via { direct, relay, host, network };
+constexpr auto enum_names(Via) {
+  using enum Via;
+  return std::array<EnumName<Via>, 4>{{{direct, "direct"}, {relay, "relay"}, {host, "host"}, {network, "network"}}};
+}
+
+// One part of a transfer; parts follow each other, each waits for the whole of the one before.
+struct Leg {
+  Route route;
+  Bandwidth cap{0};   // of the mechanism (the staging pipeline), 0 for none
+  Time startup{0};    // of the copy call; zero when a kernel moves the data
+};
+
+struct Transfer {
+  Via via = Via::direct;
+  std::vector<Leg> legs;
+
+  Bandwidth rate(const Fabric& fabric) const;     // of a lone large message: 1 / sum(1 / leg)
+  Time latency() const;                           // of an empty message, start-ups included
+};
+
+struct TransferOptions {
+  std::optional<Via> via;        // what the runtime would do when absent
+  bool peer_access = true;       // off: GPUs of a server reach each other through host memory only
+  bool copy_call = false;        // add the start-up of a copy call
+  std::uint32_t channel = 0;     // which of a GPU's NICs, and part of the flow's label
+  std::uint64_t hash = 0;        // label of the flow, for ECMP
+  Routing routing = Routing::ecmp;
+};
+
+class Routes {
+ public:
+  explicit Routes(const Fabric& fabric);
+
+  // From GPU to GPU. nullopt when there is no such way (a relay without a common neighbour, a cut network).
+  std::optional<Transfer> transfer(NodeId src, NodeId dst, const TransferOptions& options = {});
+
+  // Between two NICs over the network, appended to `out`; false when they are cut off from each other.
+  bool append_network(NodeId src_nic, NodeId dst_nic, const TransferOptions& options, Route& out);
+
+  // The scale-up way from a GPU to the switches it hangs on and back (in-switch reduction): up or down.
+  bool append_to_switches(NodeId gpu, bool up, Route& out);
+
+  // The NICs near a GPU, nearest first choice for channel 0, 1 ...; empty when the server has none.
+  const std::vector<NodeId>& nics_of(NodeId gpu);
+
+  bool peers_over_scale_up(NodeId a, NodeId b);   // a striped way without passing a GPU
+  bool gpudirect(NodeId gpu, NodeId nic);         // the NIC reads the GPU's memory itself
+
+  // Takes a link (one direction) out of all ways, or back in.
+  void set_down(LinkId link, bool down);
+  bool is_down(LinkId link) const { return any_down_ && down_[link.v] != 0; }
+
+  // Switch hops from every switch (by Node::index) to the switch `leaf`; kFar when cut off.
+  static constexpr std::uint16_t kFar = 0xFFFF;
+  const std::vector<std::uint16_t>& distances(NodeId leaf);
+
+  std::size_t memory_bytes() const;
+
+  const Fabric& fabric() const { return fabric_; }
+
+ private:
+  struct LocalPath {
+    bool found = false;
+    std::vector<Share> shares;         // resource: local link
+    std::vector<std::uint32_t> hops;   // local links
+    std::vector<std::uint32_t> duplex; // local two-way budgets crossed, once per crossing
+    Time latency{0};
+    int sockets = 0, switches = 0;     // passed on the way
+  };
+  struct TypeTables {
+    std::vector<std::int32_t> scale_up, host;       // [from * nodes + to] -> index into paths, -1 unknown
+    std::vector<LocalPath> paths;
+    std::vector<std::vector<std::uint32_t>> out;    // local links by node
+    std::vector<std::vector<std::uint32_t>> nics;   // by position in gpus: locals, best first
+  };
+
+  const LocalPath& local(ServerId server, bool scale_up, std::uint32_t from, std::uint32_t to);
+  LocalPath find_scale_up(const ServerType& type, const TypeTables& tables, std::uint32_t from, std::uint32_t to) const;
+  LocalPath find_host(const ServerType& type, const TypeTables& tables, std::uint32_t from, std::uint32_t to) const;
+  void append_local(ServerId server, const LocalPath& path, bool staged, Route& out) const;
+  bool append_staged(ServerId server, std::uint32_t from, std::uint32_t to, Route& out);
+  bool reaches(const LocalPath& path, Reach reach) const;
+  std::uint32_t dram_near(ServerId server, std::uint32_t local_node);
+  std::optional<Transfer> within(NodeId src, NodeId dst, const TransferOptions& options);
+  std::optional<Transfer> across(NodeId src, NodeId dst, const TransferOptions& options);
+  bool walk(NodeId at, NodeId dst_nic, NodeId leaf, const TransferOptions& options, Route& out);
+  void spread(NodeId at, NodeId leaf, Route& out);
+
+  const Fabric& fabric_;
+  std::vector<TypeTables> tables_;
+  std::vector<NodeId> nic_scratch_;
+  std::vector<std::uint32_t> nic_index_;                  // by NodeId: position among all NICs
+  std::vector<std::vector<std::uint16_t>> distance_;      // by switch index; empty until needed
+  std::vector<LinkId> switch_out_;                        // links from switch to switch, by switch
+  std::vector<std::uint32_t> switch_out_begin_;
+  std::map<std::uint64_t, std::vector<Share>> spread_;    // (from switch, leaf) -> shares
+  std::size_t spread_size_ = 0;
+  std::vector<std::uint8_t> down_;
+  bool any_down_ = false;
+};
+
+// Adds `weight` of `resource`, merging with what the route holds.
+void add_share(Route& route, std::uint32_t resource, double weight);
+
+}  // namespace weft

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/file_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "tools/cli/cli.hpp"
+
+#ifndef WEFT_SOURCE_DIR
+#define WEFT_SOURCE_DIR ""
+#endif
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::pair<std::string_view, std::string_view> kFolders[] = {
+    {"gpu", "gpus"},       {"nic", "nics"},       {"switch", "switches"}, {"link", "links"},
+    {"server", "servers"}, {"fabric", "fabrics"}, {"llm", "llms"},
+};
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& Configs::kinds() {
+  static const std::vector<std::string_view> kinds = [] {
+    std::vector<std::string_view> out;
+    for (const auto& [kind, folder] : kFolders) out.push_back(kind);
+    return out;
+  }();
+  return kinds;
+}
+
+std::string Configs::folder_of(std::string_view kind) const {
+  for (const auto& [known, folder] : kFolders) {
+    if (known == kind) return fmt::format("{}/{}", root_, folder);
+  }
+  return {};
+}
+
+std::optional<std::string> Configs::read(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error || size > kLargestFile) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(static_cast<std::size_t>(size), '\0');
+  file.read(text.data(), static_cast<std::streamsize>(size));
+  if (!file) return std::nullopt;
+  return text;
+}
+
+std::optional<std::string> Configs::find(std::string_view kind, const std::string& name) {
+  const std::vector<std::string> known = names(kind);
+  if (!std::ranges::binary_search(known, name)) return std::nullopt;
+  return fmt::format("{}/{}.json", folder_of(kind), name);
+}
+
+std::vector<std::string> Configs::names(std::string_view kind) {
+  if (const auto cached = names_.find(kind); cached != names_.end()) return cached->second;
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder_of(kind), error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() == ".json" && entry->is_regular_file(error)) out.push_back(entry->path().stem().string());
+  }
+  std::ranges::sort(out);
+  names_.emplace(kind, out);
+  return out;
+}
+
+std::string find_configs_root() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path installed = (program.parent_path().parent_path() / "share/weft/configs").lexically_normal();
+  if (!error && is_folder(installed)) return installed.string();
+  const std::string source = fmt::format("{}/configs", WEFT_SOURCE_DIR);
+  if (is_folder(source)) return source;
+  throw Missing(fmt::format("the hardware catalogue is missing: neither {} nor {} is a folder", installed.string(), source));
+}
+
+}  // namespace weft

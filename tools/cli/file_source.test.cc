@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/file_source.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ConfigsTest : public testing::Test {
+ protected:
+  ConfigsTest() : root_(fs::path(testing::TempDir()) / ("configs_" + std::to_string(::getpid()))) {
+    fs::create_directories(root_ / "gpus");
+    write("gpus/b.json", "{\"name\": \"b\"}");
+    write("gpus/a.json", "{}");
+    write("gpus/notes.txt", "not a component");
+    fs::create_directories(root_ / "gpus/folder.json");
+  }
+  ~ConfigsTest() override { fs::remove_all(root_); }
+
+  void write(const std::string& name, const std::string& text) { std::ofstream(root_ / name) << text; }
+  std::string path(const std::string& name) const { return (root_ / name).string(); }
+
+  fs::path root_;
+};
+
+TEST_F(ConfigsTest, NamesAreTheStemsOfTheJsonFilesSorted) {
+  Configs configs(root_.string());
+  EXPECT_EQ(configs.names("gpu"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(configs.names("nic").empty());
+  EXPECT_TRUE(configs.names("no such kind").empty());
+}
+
+TEST_F(ConfigsTest, FindsAComponentByKindAndName) {
+  Configs configs(root_.string());
+  const auto found = configs.find("gpu", "b");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(configs.read(*found), "{\"name\": \"b\"}");
+  EXPECT_FALSE(configs.find("gpu", "c"));
+  EXPECT_FALSE(configs.find("nic", "b"));
+  EXPECT_FALSE(configs.find("gpu", "../gpus/b"));
+}
+
+TEST_F(ConfigsTest, RefusesWhatIsNotARegularFileOfBearableSize) {
+  Configs configs(root_.string());
+  EXPECT_FALSE(configs.read(path("gpus")));
+  EXPECT_FALSE(configs.read(path("gpus/none.json")));
+  ASSERT_EQ(::mkfifo(path("pipe.json").c_str(), 0600), 0);
+  EXPECT_FALSE(configs.read(path("pipe.json")));
+  write("large.json", "");
+  fs::resize_file(path("large.json"), Configs::kLargestFile + 1);  // sparse: takes no space
+  EXPECT_FALSE(configs.read(path("large.json")));
+  EXPECT_FALSE(configs.read("/dev/zero"));
+}
+
+TEST(FindConfigsRoot, IsAFolderWithTheCatalogue) {
+  Configs configs(find_configs_root());
+  const auto gpus = configs.names("gpu");
+  EXPECT_TRUE(std::ranges::binary_search(gpus, "h100-sxm5"));
+}
+
+}  // namespace
+}  // namespace weft

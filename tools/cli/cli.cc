@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/cli.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <new>
+#include <ostream>
+
+#include "models/catalog.hpp"
+#include "sim/core/check.hpp"
+#include "sim/core/loader.hpp"
+#include "sim/core/text.hpp"
+#include "tools/cli/file_source.hpp"
+
+namespace weft {
+
+extern const Verb kTopo;
+
+namespace {
+
+// In the order of `weft --help`.
+const std::vector<const Verb*>& verbs() {
+  static const std::vector<const Verb*> all{&kTopo};
+  return all;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
+  const auto nearest = nearest_name(word, names);
+  return nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{};
+}
+
+void refuse_unknown_verb(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Verb* verb : verbs()) {
+    if (verb->name == word) return;
+    names.emplace_back(verb->name);
+  }
+  throw InputError(fmt::format("error: there is no command \"{}\"{}\n    see `weft --help`\n", word, did_you_mean(word, names)));
+}
+
+// The innermost subcommand that was chosen.
+const CLI::App* chosen(const CLI::App* app) {
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().back();
+  return app;
+}
+
+void refuse_extras(const CLI::App& app) {
+  const CLI::App* verb = chosen(&app);
+  const std::vector<std::string> extras = verb->remaining();
+  if (extras.empty()) return;
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : verb->get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  std::string text;
+  for (const std::string& extra : extras) {
+    if (extra.starts_with('-')) {
+      const std::string flag = extra.substr(0, extra.find('='));
+      text += fmt::format("error: `weft {}` has no flag \"{}\"{}\n", verb->get_name(), flag, did_you_mean(flag, flags));
+    } else if (text.empty()) {
+      text += fmt::format("error: `weft {}` does not expect \"{}\"\n", verb->get_name(), extra);
+    }
+  }
+  throw InputError(text + fmt::format("    see `weft {} --help`\n", verb->get_name()));
+}
+
+int parse_and_run(std::vector<std::string> args, Io& io) {
+  CLI::App app{"Simulates GPU interconnect fabrics: bandwidth, latency and the time of a training step.", "weft"};
+  app.set_version_flag("--version", std::string("weft " WEFT_VERSION));
+  app.require_subcommand(0, 1);
+  std::vector<std::pair<CLI::App*, std::unique_ptr<Command>>> commands;
+  for (const Verb* verb : verbs()) {
+    CLI::App* sub = app.add_subcommand(std::string(verb->name), std::string(verb->summary));
+    sub->allow_extras();
+    commands.emplace_back(sub, verb->make());
+    commands.back().second->add(*sub);
+  }
+  if (args.empty()) throw InputError(app.help());
+  if (args.front() == "help") {
+    args.erase(args.begin());
+    args.push_back("--help");
+  }
+  if (!args.front().starts_with('-')) refuse_unknown_verb(args.front());
+  try {
+    std::ranges::reverse(args);  // the order that CLI11 takes a vector in
+    app.parse(std::move(args));
+  } catch (const CLI::CallForHelp&) {
+    io.out = app.help();
+    return kOk;
+  } catch (const CLI::CallForVersion& version) {
+    io.out = std::string(version.what()) + "\n";
+    return kOk;
+  } catch (const CLI::ParseError& problem) {
+    refuse_extras(app);
+    const CLI::App* verb = chosen(&app);
+    throw InputError(fmt::format("error: {}\n    see `weft {}--help`\n", problem.what(),
+                                 verb == &app ? std::string{} : verb->get_name() + " "));
+  }
+  refuse_extras(app);
+  for (const auto& [sub, command] : commands) {
+    if (sub->parsed()) return command->run(io);
+  }
+  throw InputError(app.help());
+}
+
+void clear_places(Json& json) {
+  json.place = {};
+  for (Json& item : json.items) clear_places(item);
+  for (JsonMember& member : json.members) {
+    member.place = {};
+    clear_places(member.value);
+  }
+}
+
+}  // namespace
+
+int run_cli(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  Io io{.err = err, .colour = wants_colour(out)};
+  int code = kOk;
+  const auto fail = [&](int with, std::string_view text) {
+    io.out.clear();
+    err << text << (text.ends_with('\n') ? "" : "\n");
+    code = with;
+  };
+  try {
+    code = parse_and_run(args, io);
+  } catch (const InputError& problem) {
+    fail(kBadInput, problem.what());
+  } catch (const Missing& problem) {
+    fail(kMissing, fmt::format("weft: {}", problem.what()));
+  } catch (const LimitReached& problem) {
+    fail(kLimit, fmt::format("weft: limit reached: {}", problem.what()));
+  } catch (const std::bad_alloc&) {
+    fail(kLimit, "weft: limit reached: out of memory");
+  } catch (const std::exception& problem) {
+    fail(kBug, fmt::format("weft: bug: {}", problem.what()));
+  } catch (...) {
+    fail(kBug, "weft: bug: an exception of unknown type");
+  }
+  out << io.out << std::flush;
+  if (!out && code == kOk) fail(kLimit, "weft: cannot write to standard output");
+  return code;
+}
+
+// ---- what several verbs need
+
+void add_set_option(CLI::App& app, std::vector<std::string>& sets) {
+  app.add_option("--set", sets, "change a value of the file: pointer and JSON (or text), e.g. /servers=128")
+      ->type_name("PTR=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_json_flag(CLI::App& app, bool& json) { app.add_flag("--json", json, "one JSON document instead of text"); }
+
+Json json_head() {
+  Json head = Json::object();
+  head.set("version", WEFT_VERSION);
+  head.set("schema", 1);
+  return head;
+}
+
+void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets, Diagnostics& diagnostics) {
+  for (const std::string& set : sets) {
+    const auto equals = set.find('=');
+    if (equals == std::string::npos || !set.starts_with('/')) {
+      diagnostics.error({}, {}, fmt::format("--set \"{}\" is not PTR=VALUE", set), "write e.g. --set /servers=128");
+      continue;
+    }
+    const std::string text = set.substr(equals + 1);
+    Diagnostics trial;
+    Json value = parse_json(text, "--set", trial);
+    if (!trial.ok()) value = Json(text);
+    clear_places(value);
+    loader.set(document, set.substr(0, equals), std::move(value));
+  }
+}
+
+LoadedFabric load_fabric(const std::string& reference, const std::vector<std::string>& sets, Diagnostics& diagnostics) {
+  Configs files(find_configs_root());
+  Loader loader(files, diagnostics);
+  LoadedFabric loaded;
+  loaded.document = loader.load_component("fabric", reference);
+  diagnostics.throw_if_errors();
+  const Json* kind = loaded.document.find("kind");
+  if (kind == nullptr || (kind->text != "fabric" && kind->text != "server")) {
+    diagnostics.error(kind != nullptr ? kind->place : loaded.document.place, "/kind",
+                      fmt::format("\"{}\" is not a fabric or server", reference), "see `weft list fabrics` and `weft list servers`");
+  }
+  diagnostics.throw_if_errors();
+  apply_sets(loader, loaded.document, sets, diagnostics);
+  diagnostics.throw_if_errors();
+  FabricSpec spec = read_fabric(loaded.document, {}, diagnostics);
+  diagnostics.throw_if_errors();
+  loaded.fabric = build_fabric(std::move(spec), link_classes(), diagnostics);
+  diagnostics.throw_if_errors();
+  return loaded;
+}
+
+}  // namespace weft

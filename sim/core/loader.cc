@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "sim/core/text.hpp"
 #include "sim/core/units.hpp"
@@ -28,6 +29,13 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? std::string{} : path.substr(0, slash + 1);
 }
 
+// "a/./b" and "a/x/../b" are "a/b": a cycle is seen by the name of a file.
+std::string plain_path(const std::string& path) {
+  return std::filesystem::path(path).lexically_normal().generic_string();
+}
+
+constexpr std::size_t kMostOpen = 64;
+
 bool is_path(std::string_view reference) { return reference.ends_with(".json"); }
 
 }  // namespace
@@ -46,7 +54,7 @@ const std::vector<std::string_view>& component_kinds(std::string_view field) {
   return found == kinds.end() ? none : found->second;
 }
 
-Json Loader::load_file(const std::string& path) { return load(path, {}, {}); }
+Json Loader::load_file(const std::string& path) { return load(plain_path(path), {}, {}); }
 
 Json Loader::load_component(std::string_view field, const std::string& reference) {
   Json value(reference);
@@ -60,6 +68,10 @@ Json Loader::load(const std::string& path, Place place, const std::string& point
     std::string cycle;
     for (const std::string& open : open_) cycle += open + " -> ";
     out_.error(place, pointer, "files include each other in a cycle: " + cycle + path, "break the cycle");
+    return {};
+  }
+  if (open_.size() >= kMostOpen) {
+    out_.error(place, pointer, fmt::format("files include each other more than {} deep", kMostOpen), "flatten the files");
     return {};
   }
   const std::optional<std::string> text = files_.read(path);
@@ -81,7 +93,7 @@ Loader::Target Loader::locate(std::string_view field, const std::string& referen
                               const std::string& pointer) {
   if (is_path(reference)) {
     const bool absolute = reference.starts_with('/') || open_.empty();
-    return {absolute ? reference : folder_of(open_.back()) + reference, true};
+    return {plain_path(absolute ? reference : folder_of(open_.back()) + reference), true};
   }
   const auto& kinds = component_kinds(field);
   std::vector<std::string> names;

@@ -347,7 +347,7 @@ const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
     std::size_t sharing = before;
     for (std::size_t g = position; g < type.gpus.size(); ++g) sharing += nearest(type.gpus[g]) == nics ? 1U : 0U;
     const std::size_t first = sharing == 0 ? 0 : before * std::max<std::size_t>(1, nics.size() / sharing) % nics.size();
-    std::ranges::rotate(nics, nics.begin() + static_cast<std::ptrdiff_t>(first));
+    std::rotate(nics.begin(), nics.begin() + static_cast<std::ptrdiff_t>(first), nics.end());
   }
   nic_scratch_.clear();
   for (const std::uint32_t nic : nics) nic_scratch_.push_back(fabric_.local_node(node.server, nic));

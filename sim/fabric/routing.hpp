@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <vector>
@@ -108,7 +109,7 @@ class Routes {
   };
   struct TypeTables {
     std::vector<std::int32_t> scale_up, host;       // [from * nodes + to] -> index into paths, -1 unknown
-    std::vector<LocalPath> paths;
+    std::deque<LocalPath> paths;                    // references stay valid
     std::vector<std::vector<std::uint32_t>> out;    // local links by node
     std::vector<std::vector<std::uint32_t>> nics;   // by position in gpus: locals, best first
   };

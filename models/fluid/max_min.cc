@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/fluid/max_min.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "sim/core/check.hpp"
+
+namespace weft {
+namespace {
+
+// A level computed twice along different ways differs by a few units of the last place; what lies this close below the first
+// difference is solved again too.
+constexpr double kMargin = 1e-9;
+
+std::uint64_t hash_double(std::uint64_t seed, double x) { return mix_bits(seed ^ std::bit_cast<std::uint64_t>(x)); }
+
+std::uint32_t index32(std::size_t i) { return static_cast<std::uint32_t>(i); }
+
+}  // namespace
+
+MaxMin::MaxMin(std::span<const double> capacities, bool remember_repeats)
+    : resources_(capacities.size()), fillings_(capacities.size()), remember_(remember_repeats) {
+  for (std::size_t r = 0; r < capacities.size(); ++r) {
+    WEFT_CHECK(capacities[r] >= 0, r, capacities[r]);
+    resources_[r].capacity = capacities[r];
+  }
+}
+
+std::uint32_t MaxMin::define(std::span<const Share> shares, double fairness, double cap) {
+  WEFT_CHECK(fairness > 0 && fairness < kUnlimited, fairness);
+  WEFT_CHECK(cap > 0 && !shares.empty(), cap, shares.size());
+  std::uint32_t v = shares.size() < free_by_length_.size() ? free_by_length_[shares.size()] : kNone;
+  if (v != kNone) {
+    free_by_length_[shares.size()] = variables_[v].next_free;
+  } else {
+    v = index32(variables_.size());
+    Variable fresh;
+    fresh.first_hop = index32(hops_.size());
+    fresh.hop_count = index32(shares.size());
+    variables_.push_back(fresh);
+    hops_.resize(hops_.size() + shares.size());
+  }
+  Variable& variable = variables_[v];
+  variable.fairness = fairness;
+  variable.cap_level = cap / fairness;
+  variable.level = variable.total = 0;
+  variable.count = 0;
+  variable.group = variable.next_free = kNone;
+  Hop* hop = hops_.data() + variable.first_hop;
+  for (const Share& share : shares) {
+    WEFT_CHECK(share.resource < resources_.size() && share.weight > 0 && share.weight < kUnlimited, share.resource,
+               share.weight);
+    *hop++ = {share.resource, 0, share.weight};
+  }
+  if (remember_) {
+    std::uint64_t hash = hash_double(hash_double(shares.size(), fairness), cap);
+    for (const Share& share : shares) hash = hash_double(mix_bits(hash + share.resource), share.weight);
+    variable.identity = hash;
+  }
+  return v;
+}
+
+void MaxMin::forget(std::uint32_t v) {
+  Variable& variable = variables_[v];
+  WEFT_DCHECK(variable.count == 0, v, variable.count);
+  const std::size_t length = variable.hop_count;
+  if (length >= free_by_length_.size()) {
+    free_by_length_.resize(length + 1, kNone);
+    last_by_length_.resize(length + 1, kNone);
+  }
+  // First forgotten, first used: slots then keep the order of their flows from step to step.
+  variable.next_free = kNone;
+  if (free_by_length_[length] == kNone) {
+    free_by_length_[length] = v;
+  } else {
+    variables_[last_by_length_[length]].next_free = v;
+  }
+  last_by_length_[length] = v;
+}
+
+void MaxMin::mark_dirty(std::uint32_t r) {
+  if (resources_[r].dirty) return;
+  resources_[r].dirty = true;
+  dirty_.push_back(r);
+}
+
+void MaxMin::attach(std::uint32_t v) {
+  const Variable& variable = variables_[v];
+  for (std::uint32_t h = variable.first_hop; h != variable.first_hop + variable.hop_count; ++h) {
+    std::vector<User>& users = resources_[hops_[h].resource].users;
+    hops_[h].place = index32(users.size());
+    users.push_back({v, h, hops_[h].weight});
+  }
+}
+
+void MaxMin::detach(std::uint32_t v) {
+  const Variable& variable = variables_[v];
+  for (std::uint32_t h = variable.first_hop; h != variable.first_hop + variable.hop_count; ++h) {
+    std::vector<User>& users = resources_[hops_[h].resource].users;
+    const std::uint32_t place = hops_[h].place;
+    if (place + 1 != users.size()) {
+      users[place] = users.back();
+      hops_[users[place].hop].place = place;
+    }
+    users.pop_back();
+  }
+}
+
+void MaxMin::set_count(std::uint32_t v, std::uint32_t count) {
+  Variable& variable = variables_[v];
+  if (variable.count == count) return;
+  if (variable.count == 0) {
+    attach(v);
+    variable.level = kUnlimited;  // not limited by anything yet
+  } else if (count == 0) {
+    detach(v);
+  }
+  arrivals_ |= count > variable.count;
+  variable.count = count;
+  variable.total = variable.fairness * count;
+  if (count > 0) touched_.push_back(v);
+  for (const Hop& hop : hops(v)) mark_dirty(hop.resource);
+}
+
+void MaxMin::set_capacity(std::uint32_t r, double capacity) {
+  WEFT_CHECK(r < resources_.size() && capacity >= 0, r, capacity);
+  if (resources_[r].capacity == capacity) return;
+  resources_[r].capacity = capacity;
+  mark_dirty(r);
+}
+
+// A variable that shares nothing needs no filling.
+bool MaxMin::settle_alone(std::uint32_t v) {
+  Variable& variable = variables_[v];
+  Group group{variable.cap_level, 0, kNone};
+  for (const Hop& hop : hops(v)) {
+    const Resource& resource = resources_[hop.resource];
+    if (resource.users.size() != 1) return false;
+    const double weight = variable.total * hop.weight;
+    const double level = resource.capacity / weight;
+    if (level < group.level) group = {level, weight, hop.resource};
+  }
+  for (const Hop& hop : hops(v)) {
+    resources_[hop.resource].level = hop.resource == group.lead ? group.level : kUnlimited;
+    resources_[hop.resource].dirty = false;
+  }
+  if (variable.level != group.level) {
+    variable.level = group.level;
+    variable.group = index32(groups_.size());
+    groups_.push_back(group);
+    changed_.push_back(v);
+  }
+  return true;
+}
+
+// The level up to which a changed resource behaves as before, or less: lambda'_r is approached from below.
+double MaxMin::first_difference(const Resource& resource) const {
+  double now = 0;
+  for (int pass = 0; pass < 4; ++pass) {
+    double left = resource.capacity, weight = 0;
+    for (const User& user : resource.users) {
+      const Variable& variable = variables_[user.variable];
+      const double limit = std::min(variable.level, variable.cap_level);
+      if (limit < now) {
+        left -= limit * variable.total * user.weight;
+      } else {
+        weight += variable.total * user.weight;
+      }
+    }
+    if (weight == 0) return std::min(resource.level, kUnlimited);
+    const double next = left / weight;
+    if (!(next > now)) break;
+    now = next;
+    if (now >= resource.level) break;
+  }
+  return std::min(now, resource.level);
+}
+
+// Collects what is connected to `seed` through variables at or above `floor`, and takes the others off the capacities.
+void MaxMin::gather(std::uint32_t seed, double floor) {
+  std::size_t next = region_resources_.size();
+  resources_[seed].mark = round_;
+  region_resources_.push_back(seed);
+  for (; next < region_resources_.size(); ++next) {
+    const std::uint32_t r = region_resources_[next];
+    Resource& resource = resources_[r];
+    resource.level = kUnlimited;
+    Filling filling{resource.capacity, 0, 0, false};
+    for (const User& user : resource.users) {
+      Variable& variable = variables_[user.variable];
+      if (variable.level < floor) {
+        filling.left -= variable.level * variable.total * user.weight;
+        filling.touched = true;
+        continue;
+      }
+      filling.weight += variable.total * user.weight;
+      ++filling.free;
+      if (variable.mark == round_) continue;
+      variable.mark = round_;
+      variable.group = kNone;
+      region_variables_.push_back(user.variable);
+      for (const Hop& hop : hops(user.variable)) {
+        if (resources_[hop.resource].mark == round_) continue;
+        resources_[hop.resource].mark = round_;
+        region_resources_.push_back(hop.resource);
+      }
+    }
+    fillings_[r] = filling;
+  }
+}
+
+void MaxMin::freeze(std::uint32_t v, std::uint32_t group, double level) {
+  Variable& variable = variables_[v];
+  variable.group = group;
+  const double used = level * variable.total;
+  for (const Hop& hop : hops(v)) {
+    Filling& filling = fillings_[hop.resource];
+    filling.left -= used * hop.weight;
+    filling.weight -= variable.total * hop.weight;
+    filling.touched = true;
+    --filling.free;
+  }
+}
+
+void MaxMin::fill() {
+  const auto later = [](const Key& a, const Key& b) {
+    return a.level > b.level || (a.level == b.level && a.resource > b.resource);
+  };
+  const auto key_of = [this](std::uint32_t r) {
+    const Filling& filling = fillings_[r];
+    return Key{std::max(filling.left, 0.0) / filling.weight, r};
+  };
+  heap_.clear();
+  for (const std::uint32_t r : region_resources_) {
+    if (fillings_[r].free > 0) heap_.push_back(key_of(r));
+  }
+  std::make_heap(heap_.begin(), heap_.end(), later);
+  capped_.clear();
+  for (const std::uint32_t v : region_variables_) {
+    if (variables_[v].cap_level < kUnlimited) capped_.push_back(v);
+  }
+  std::sort(capped_.begin(), capped_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    const double x = variables_[a].cap_level, y = variables_[b].cap_level;
+    return x < y || (x == y && a < b);
+  });
+
+  std::size_t next_cap = 0;
+  Group group{-1, 0, kNone};
+  while (!heap_.empty()) {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    const Key top = heap_.back();
+    heap_.pop_back();
+    const std::uint32_t r = top.resource;
+    if (fillings_[r].free == 0) continue;
+    const Key now = key_of(r);
+    if (now.level > top.level * (1 + kSnap)) {
+      heap_.push_back(now);
+      std::push_heap(heap_.begin(), heap_.end(), later);
+      continue;
+    }
+    bool capped = false;
+    for (; next_cap < capped_.size() && variables_[capped_[next_cap]].cap_level <= now.level; ++next_cap) {
+      const std::uint32_t v = capped_[next_cap];
+      if (variables_[v].group != kNone) continue;
+      const double cap = variables_[v].cap_level;
+      if (group.level != cap) groups_.push_back(group = {cap, 0, kNone});
+      freeze(v, index32(groups_.size() - 1), cap);
+      capped = true;
+    }
+    if (capped) {
+      if (fillings_[r].free > 0) {
+        heap_.push_back(key_of(r));
+        std::push_heap(heap_.begin(), heap_.end(), later);
+      }
+      continue;
+    }
+    if (group.level < 0 || now.level > group.level * (1 + kSnap)) {
+      group = {now.level, fillings_[r].touched ? 0 : fillings_[r].weight, r};
+      groups_.push_back(group);
+    }
+    resources_[r].level = group.level;
+    const std::uint32_t id = index32(groups_.size() - 1);
+    for (const User& user : resources_[r].users) {
+      if (variables_[user.variable].mark == round_ && variables_[user.variable].group == kNone) {
+        freeze(user.variable, id, group.level);
+      }
+    }
+  }
+}
+
+void MaxMin::publish() {
+  for (const std::uint32_t v : region_variables_) {
+    const double level = groups_[variables_[v].group].level;
+    if (level == variables_[v].level) continue;
+    variables_[v].level = level;
+    changed_.push_back(v);
+  }
+}
+
+// Fills the region from memory, or fills it and keeps the solution when it is the second of its kind.
+bool MaxMin::recall() {
+  RepeatKey key;
+  for (const std::uint32_t v : region_variables_) key.add(mix_bits(variables_[v].identity + variables_[v].count));
+  for (const std::uint32_t r : region_resources_) key.add(hash_double(mix_bits(r), fillings_[r].left));
+  bool store = false;
+  const std::uint32_t first_group = index32(groups_.size());
+  if (const Repeats::Solution* known = repeats_.find(key, store)) {
+    for (const Repeats::StoredGroup& g : known->groups) groups_.push_back({g.level, g.weight, g.lead});
+    for (const Repeats::Level& v : known->variables) variables_[v.index].group = first_group + v.group;
+    for (const Repeats::Level& r : known->resources) resources_[r.index].level = groups_[first_group + r.group].level;
+    ++remembered_;
+    return true;
+  }
+  if (!store) return false;
+  fill();
+  Repeats::Solution& solution = repeats_.insert(key);
+  for (std::size_t g = first_group; g < groups_.size(); ++g) {
+    solution.groups.push_back({groups_[g].level, groups_[g].weight, groups_[g].lead});
+  }
+  for (const std::uint32_t v : region_variables_) solution.variables.push_back({v, variables_[v].group - first_group});
+  for (const std::uint32_t r : region_resources_) {
+    for (std::size_t g = first_group; g < groups_.size() && resources_[r].level < kUnlimited; ++g) {
+      if (groups_[g].level != resources_[r].level) continue;
+      solution.resources.push_back({r, index32(g) - first_group});
+      break;
+    }
+  }
+  ++solves_;
+  return true;
+}
+
+void MaxMin::solve() {
+  changed_.clear();
+  groups_.clear();
+  if (dirty_.empty()) return;
+  if (++round_ == 0) {  // marks of 2^32 rounds ago would look fresh
+    for (Variable& variable : variables_) variable.mark = 0;
+    for (Resource& resource : resources_) resource.mark = 0;
+    round_ = 1;
+  }
+  bool fresh = false;
+  for (const std::uint32_t v : touched_) {
+    if (variables_[v].count > 0 && !settle_alone(v)) fresh |= variables_[v].level == kUnlimited;
+  }
+  double floor = kUnlimited;
+  for (const std::uint32_t r : dirty_) {
+    if (!resources_[r].dirty) continue;
+    if (resources_[r].users.empty()) {
+      resources_[r].level = kUnlimited;
+    } else if (floor > 0) {
+      floor = std::min(floor, first_difference(resources_[r]));
+    }
+  }
+  if (fresh || floor < kUnlimited) {
+    if (floor < kUnlimited) floor *= 1 - kMargin;
+    for (const std::uint32_t r : dirty_) {
+      if (!resources_[r].dirty || resources_[r].mark == round_ || resources_[r].users.empty()) continue;
+      region_resources_.clear();
+      region_variables_.clear();
+      gather(r, floor);
+      if (region_variables_.empty()) continue;
+      const bool ask = remember_ && region_variables_.size() > 4 && repeats_.interested(arrivals_);
+      if (!ask || !recall()) {
+        fill();
+        ++solves_;
+      }
+      publish();
+    }
+  }
+  for (const std::uint32_t r : dirty_) resources_[r].dirty = false;
+  dirty_.clear();
+  touched_.clear();
+  arrivals_ = false;
+}
+
+}  // namespace weft

@@ -227,9 +227,10 @@ void schema_constraint(Json& property, Range range) {
 void schema_constraint(Json& property, NotEmpty) {
   const Json* type = property.find("type");
   if (type == nullptr) return;
-  if (type->text == "array") property.set("minItems", 1);
-  if (type->text == "string") property.set("minLength", 1);
-  if (type->text == "object") property.set("minProperties", 1);
+  const std::string name = type->text;  // set() moves what `type` points to
+  if (name == "array") property.set("minItems", 1);
+  if (name == "string") property.set("minLength", 1);
+  if (name == "object") property.set("minProperties", 1);
 }
 
 Json or_component(std::string_view field, Json schema) {

@@ -54,7 +54,7 @@ const std::vector<std::string_view>& component_kinds(std::string_view field) {
   return found == kinds.end() ? none : found->second;
 }
 
-Json Loader::load_file(const std::string& path) { return load(plain_path(path), {}, {}); }
+Json Loader::load_file(const std::string& path) { return load(plain_path(path), {}, {}, {}); }
 
 Json Loader::load_component(std::string_view field, const std::string& reference) {
   Json value(reference);
@@ -62,7 +62,7 @@ Json Loader::load_component(std::string_view field, const std::string& reference
   return value;
 }
 
-Json Loader::load(const std::string& path, Place place, const std::string& pointer) {
+Json Loader::load(const std::string& path, std::string_view field, Place place, const std::string& pointer) {
   if (const auto cached = resolved_.find(path); cached != resolved_.end()) return cached->second;
   if (std::ranges::find(open_, path) != open_.end()) {
     std::string cycle;
@@ -83,7 +83,7 @@ Json Loader::load(const std::string& path, Place place, const std::string& point
   Json document = parse_json(*text, path, out_);
   if (out_.error_count() != before) return {};
   open_.push_back(path);
-  resolve(document, {}, {});
+  resolve(document, field, {});  // the whole file may be a "use"
   open_.pop_back();
   resolved_.emplace(path, document);
   return document;
@@ -118,7 +118,7 @@ void Loader::include(Json& value, std::string_view field, const std::string& ref
     value.place = place;
     return;
   }
-  Json loaded = load(target.path, place, pointer);
+  Json loaded = load(target.path, field, place, pointer);
   values_ += count_values(loaded);
   if (values_ > kMostValues) {
     out_.error(place, pointer, fmt::format("included files grow beyond {} values", kMostValues));

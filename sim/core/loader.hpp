@@ -56,7 +56,7 @@ class Loader {
     bool found = false;
   };
   Target locate(std::string_view field, const std::string& reference, Place place, const std::string& pointer);
-  Json load(const std::string& path, Place place, const std::string& pointer);
+  Json load(const std::string& path, std::string_view field, Place place, const std::string& pointer);
   void resolve(Json& value, std::string_view field, const std::string& pointer);
   void include(Json& value, std::string_view field, const std::string& reference, Place place,
                const std::string& pointer);

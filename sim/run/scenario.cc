@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/scenario.hpp"
+
+#include <fmt/format.h>
+
+namespace weft {
+namespace {
+
+struct ScenarioFile {
+  SchemaVersion weft;
+  std::string name, question, summary;
+  Json fabric, nccl;
+  Json fidelity;
+  std::int64_t seed = 1;
+  std::vector<JobSpec> jobs;
+  std::optional<JobSpec> workload;
+  std::vector<FaultSpec> faults;
+  ObserveSpec observe;
+  ModelsSpec models;
+  Json expect;
+  template <class V> void visit(V&& v) {
+    v("weft", weft, "the file format");
+    v("name", name, "the scenario's name");
+    v("question", question, "what a person wants to know");
+    v("fabric", fabric, "a fabric or server of the catalogue, with changes", required);
+    v("fidelity", fidelity, "analytic or fluid");
+    v("seed", seed, "of everything random", between(0, 9.0e15));
+    v("nccl", nccl, "NCCL version and environment", NotYet{"NCCL's choices"});
+    v("jobs", jobs, "what runs");
+    v("workload", workload, "the short form of one job");
+    v("faults", faults, "what breaks, and when");
+    v("observe", observe, "what to report");
+    v("models", models, "details of the models");
+    v("expect", expect, "bands that a run of this scenario must stay in; checked by `weft check --run`");
+  }
+};
+
+void read_fidelity(const Json& json, Fidelity& out, Diagnostics& diagnostics) {
+  if (json.kind == Json::Kind::null) return;
+  if (json.is_string() && json.text == "packet") {
+    diagnostics.error(json.place, "/fidelity", "not yet: the packet level", "use \"fluid\"");
+    return;
+  }
+  read_config(json, "/fidelity", out, diagnostics);
+}
+
+void check_job(const JobSpec& job, const FabricSpec&, Diagnostics& out) {
+  const int shapes = (job.collective ? 1 : 0) + (job.p2p ? 1 : 0) + (job.flows.empty() ? 0 : 1) + (job.pattern ? 1 : 0);
+  if (shapes != 1) {
+    out.error(job.place, job.pointer,
+              shapes == 0 ? "the job does nothing" : "the job is more than one of collective, p2p, flows and pattern",
+              "give exactly one of \"collective\", \"p2p\", \"flows\" and \"pattern\"");
+    return;
+  }
+  if (job.kind) {
+    const JobKind real = job.collective ? JobKind::collective : job.p2p ? JobKind::p2p : JobKind::flows;
+    if (*job.kind != real) out.error(job.place, job.pointer + "/kind", "the kind does not fit the job's keys", "leave it out");
+  }
+  if ((job.collective || job.pattern) && !job.size) {
+    out.error(job.place, job.pointer, "the key \"size\" is missing", "e.g. \"size\": \"1 GiB\"");
+  }
+  const bool times = job.repeat.kind == Json::Kind::integer && job.repeat.integer >= 1 && job.repeat.integer <= 1'000'000;
+  const bool until_end = job.repeat.is_string() && job.repeat.text == "until-end";
+  if (job.repeat.kind != Json::Kind::null && !times && !until_end) {
+    out.error(job.repeat.place, job.pointer + "/repeat", "not a number of iterations from 1 to 1000000", "or \"until-end\"");
+  }
+  const auto positive_size = [&](const std::optional<Bytes>& size) { return !size || size->count >= 0; };
+  if (!positive_size(job.size)) out.error(job.place, job.pointer + "/size", "a negative size");
+}
+
+}  // namespace
+
+Scenario read_scenario(const Json& document, Diagnostics& out) {
+  ScenarioFile file;
+  read_config(document, {}, file, out);
+  Scenario scenario;
+  scenario.weft = file.weft;
+  scenario.name = file.name;
+  scenario.question = file.question;
+  scenario.seed = file.seed;
+  scenario.faults = std::move(file.faults);
+  scenario.observe = std::move(file.observe);
+  scenario.models = std::move(file.models);
+  scenario.place = document.place;
+  read_fidelity(file.fidelity, scenario.fidelity, out);
+  if (const Json* fabric = document.find("fabric")) scenario.fabric = read_fabric(*fabric, "/fabric", out);
+  scenario.jobs = std::move(file.jobs);
+  if (file.workload) {
+    if (!scenario.jobs.empty()) {
+      out.error(document.find("workload")->place, "/workload", "\"jobs\" is given too", "\"workload\" is its short form: keep one");
+    }
+    scenario.jobs.push_back(std::move(*file.workload));
+  }
+  if (scenario.jobs.empty() && out.ok()) {
+    out.error(document.place, {}, "nothing to run", "add \"workload\" or \"jobs\"");
+  }
+  for (const JobSpec& job : scenario.jobs) check_job(job, scenario.fabric, out);
+  for (const FaultSpec& fault : scenario.faults) {
+    if (fault.until && *fault.until <= fault.at) {
+      out.error(fault.place, fault.pointer + "/until", "the repair is not after the fault", "give a later time");
+    }
+  }
+  scenario.document = document;
+  return scenario;
+}
+
+Json scenario_schema() {
+  Json schema = schema_of<ScenarioFile>();
+  Json fidelity = Json::object();
+  Json& choices = fidelity.set("enum", Json::array());
+  for (const auto& entry : enum_names(Fidelity{})) choices.push(entry.name);
+  fidelity.set("description", "analytic or fluid");
+  if (Json* properties = schema.find("properties")) properties->set("fidelity", std::move(fidelity));
+  return schema;
+}
+
+}  // namespace weft

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// A question, as a person writes it: a fabric, jobs that run on it, faults, and what to observe.
+//
+//   {"fabric": {"use": "dgx2"}, "workload": {"collective": "all_reduce", "size": "1 GiB"}}
+//
+// `workload` is the short form of one job. A job is exactly one of: collective, p2p, flows, pattern. What the format names
+// but this version cannot honour is refused with "not yet", never ignored.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/core/config.hpp"
+#include "sim/fabric/routing.hpp"
+#include "sim/fabric/spec.hpp"
+#include "sim/workload/schedule.hpp"
+
+namespace weft {
+
+enum class Fidelity { analytic, fluid };
+constexpr auto enum_names(Fidelity) {
+  using enum Fidelity;
+  return std::array<EnumName<Fidelity>, 2>{{{analytic, "analytic"}, {fluid, "fluid"}}};
+}
+
+enum class JobKind { collective, p2p, flows };
+constexpr auto enum_names(JobKind) {
+  using enum JobKind;
+  return std::array<EnumName<JobKind>, 3>{{{collective, "collective"}, {p2p, "p2p"}, {flows, "flows"}}};
+}
+
+enum class PlacementPolicy { packed, spread, random };
+constexpr auto enum_names(PlacementPolicy) {
+  using enum PlacementPolicy;
+  return std::array<EnumName<PlacementPolicy>, 3>{{{packed, "packed"}, {spread, "spread"}, {random, "random"}}};
+}
+
+enum class Pattern { permutation, incast, all_to_all, random, ring };
+constexpr auto enum_names(Pattern) {
+  using enum Pattern;
+  return std::array<EnumName<Pattern>, 5>{{{permutation, "permutation"}, {incast, "incast"}, {all_to_all, "all_to_all"},
+      {random, "random"}, {ring, "ring"}}};
+}
+
+struct PlacementSpec {
+  PlacementPolicy policy = PlacementPolicy::packed;
+  Json order;
+  template <class V> void visit(V&& v) {
+    v("policy", policy, "packed: fill servers in order; spread: one GPU per server in turn; random: by the seed");
+    v("order", order, "order of parallel dimensions", NotYet{"orders of parallel dimensions"});
+  }
+};
+
+struct P2pSpec {
+  std::string src, dst;
+  Bytes size = 64_MiB;
+  std::optional<Via> via;
+  bool bidirectional = false;
+  bool peer_access = true;
+  template <class V> void visit(V&& v) {
+    v("src", src, "a GPU", required, not_empty);
+    v("dst", dst, "a GPU", required, not_empty);
+    v("size", size, "of the copy", positive);
+    v("via", via, "direct, relay (through a GPU), host (through host memory), network; default: what the runtime does");
+    v("bidirectional", bidirectional, "copies both ways at once");
+    v("peer_access", peer_access, "off: GPUs reach each other through host memory only");
+  }
+};
+
+struct FlowEntry {
+  std::string src, dst;
+  Bytes size;
+  Time start{0};
+  Place place;
+  std::string pointer;
+  template <class V> void visit(V&& v) {
+    v("src", src, "a GPU", required, not_empty);
+    v("dst", dst, "a GPU", required, not_empty);
+    v("size", size, "of the flow", required);
+    v("start", start, "when it starts");
+  }
+};
+
+struct JobSpec {
+  std::string name = "job";
+  std::optional<JobKind> kind;
+  std::optional<std::int64_t> gpus;
+  PlacementSpec placement;
+  Time start{0};
+  Json repeat;
+  // collective
+  std::optional<CollectiveKind> collective;
+  std::optional<Bytes> size;
+  std::string algorithm;
+  std::int64_t root = 0;
+  std::optional<std::int64_t> channels;
+  std::optional<Bytes> chunk;
+  bool expand = false;
+  std::optional<std::int64_t> group_size;
+  std::int64_t group_stride = 1;
+  // p2p, flows, patterns
+  std::optional<P2pSpec> p2p;
+  std::vector<FlowEntry> flows;
+  std::optional<Pattern> pattern;
+  // owned by other parts of weft
+  Json model, seq, global_batch, steps, plan, dtype, optimizer, attention, fusion, checkpoint, requests, graphs;
+
+  Place place;
+  std::string pointer;
+  template <class V> void visit(V&& v) {
+    v("name", name, "in the report", not_empty);
+    v("kind", kind, "collective, p2p or flows; follows from the other keys");
+    v("gpus", gpus, "number of GPUs; default: all of the fabric", between(1, 10'000'000));
+    v("placement", placement, "which GPUs");
+    v("start", start, "when the job starts");
+    v("repeat", repeat, "iterations, or \"until-end\": as long as another job runs");
+    v("collective", collective, "what the group does");
+    v("size", size, "bytes of the collective (as nccl-tests counts them) or of each flow of a pattern");
+    v("algorithm", algorithm, "see `weft list collectives`; default: what suits the group");
+    v("root", root, "rank of the root", between(0, 10'000'000));
+    v("channels", channels, "rings or trees side by side", between(1, 64));
+    v("chunk", chunk, "pipeline granularity", positive);
+    v("expand", expand, "one flow per transfer, no coupling");
+    v("group_size", group_size, "splits the GPUs into groups that run the collective at the same time", between(1, 10'000'000));
+    v("group_stride", group_stride, "ranks of a group are this far apart", between(1, 10'000'000));
+    v("p2p", p2p, "one copy");
+    v("flows", flows, "explicit traffic");
+    v("pattern", pattern, "traffic among the job's GPUs, `size` each");
+    v("model", model, "an LLM", NotYet{"training and inference jobs"});
+    v("seq", seq, "sequence length", NotYet{"training and inference jobs"});
+    v("global_batch", global_batch, "sequences per step", NotYet{"training and inference jobs"});
+    v("steps", steps, "warm-up and measured steps", NotYet{"training and inference jobs"});
+    v("plan", plan, "parallel plan", NotYet{"training and inference jobs"});
+    v("dtype", dtype, "number formats", NotYet{"training and inference jobs"});
+    v("optimizer", optimizer, "optimizer", NotYet{"training and inference jobs"});
+    v("attention", attention, "attention kernels", NotYet{"training and inference jobs"});
+    v("fusion", fusion, "element-wise kernels", NotYet{"training and inference jobs"});
+    v("checkpoint", checkpoint, "checkpoint traffic", NotYet{"checkpoint traffic"});
+    v("requests", requests, "inference requests", NotYet{"training and inference jobs"});
+    v("graphs", graphs, "CUDA graphs", NotYet{"training and inference jobs"});
+  }
+};
+
+enum class FaultAction { degrade, down };
+constexpr auto enum_names(FaultAction) {
+  using enum FaultAction;
+  return std::array<EnumName<FaultAction>, 2>{{{degrade, "degrade"}, {down, "down"}}};
+}
+
+struct FaultSpec {
+  std::string target;
+  FaultAction action = FaultAction::down;
+  Time at{0};
+  std::optional<Time> until;
+  double factor = 0.5;
+  Time detect{0}, reroute{0};
+  Place place;
+  std::string pointer;
+  template <class V> void visit(V&& v) {
+    v("target", target, "a link (leaf3:spine1, leaf3/up1, server5/nic0:leaf2) or a node: all its links", required, not_empty);
+    v("do", action, "down, or degrade to `factor` of the capacity", required);
+    v("at", at, "when");
+    v("until", until, "when it is repaired; never when absent", positive);
+    v("factor", factor, "share of the capacity that is left when degraded", between(0, 1));
+    v("detect", detect, "until the fault is noticed");
+    v("reroute", reroute, "from then until new ways are used");
+  }
+};
+
+struct ObserveSpec {
+  Json links, baseline, trace;
+  bool critical_path = false;
+  std::int64_t top = 20;
+  template <class V> void visit(V&& v) {
+    v("links", links, "time series of links", NotYet{"time series of links"});
+    v("critical_path", critical_path, "the chain of operations that set the time");
+    v("top", top, "most links and flows in the report", between(0, 10'000'000));
+    v("baseline", baseline, "also run without faults or alone", NotYet{"baselines; use --what-if"});
+    v("trace", trace, "timeline", NotYet{"traces"});
+  }
+};
+
+// Constants of the software between the schedule and the wire. Zero by default: the pure fabric.
+struct CollectiveCosts {
+  Time launch{0};
+  Time step{0};
+  Time network_step{0};
+  template <class V> void visit(V&& v) {
+    v("launch", launch, "start of a collective");
+    v("step", step, "per hop of a schedule inside a server, added to the wire's latency");
+    v("network_step", network_step, "per hop of a schedule between servers");
+  }
+};
+
+struct ModelsSpec {
+  CollectiveCosts collective;
+  bool merge_classes = true, remember_repeats = true;
+  Json packet, repeat_memory;
+  template <class V> void visit(V&& v) {
+    v("collective", collective, "software costs of collectives");
+    v("merge_classes", merge_classes, "fluid: equal flows are solved as one");
+    v("remember_repeats", remember_repeats, "fluid: the same set of flows is solved once");
+    v("packet", packet, "packet level", NotYet{"the packet level"});
+    v("repeat_memory", repeat_memory, "fast-forward of repeating patterns", NotYet{"fast-forward of repeating patterns"});
+  }
+};
+
+struct Scenario {
+  SchemaVersion weft;
+  std::string name, question;
+  FabricSpec fabric;
+  Fidelity fidelity = Fidelity::fluid;
+  std::int64_t seed = 1;
+  std::vector<JobSpec> jobs;
+  std::vector<FaultSpec> faults;
+  ObserveSpec observe;
+  ModelsSpec models;
+  Json document;  // resolved, for the report
+
+  Place place;
+};
+
+// Reads a resolved document; problems go to `out`, use the result only when out.ok().
+Scenario read_scenario(const Json& document, Diagnostics& out);
+
+// The JSON Schema of a scenario.
+Json scenario_schema();
+
+}  // namespace weft

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/schema.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/fabric/spec.hpp"
+
+namespace weft {
+namespace {
+
+// The keys of a fabric file as read_fabric takes them; a test compares the two.
+struct FabricKeys : ComponentHead {
+  std::int64_t servers = 1;
+  Json server;
+  std::optional<NetworkSpec> network;
+  template <class V> void visit(V&& v) {
+    visit_head(v);
+    v("servers", servers, "number of servers", between(1, 1'000'000));
+    v("server", server, "a server of the catalogue, or an array of {count, server}", required);
+    v("network", network, "what joins the servers; none for one server");
+  }
+};
+
+Json reference(std::string_view name) {
+  Json out = Json::object();
+  out.set("$ref", fmt::format("#/$defs/{}", name));
+  return out;
+}
+
+// The schema of a whole file: `body` with the head's keys required and `kind` fixed.
+std::string file_schema(std::string_view kind, Json body, Json definitions = {}) {
+  Json out = Json::object();
+  out.set("$schema", "https://json-schema.org/draft/2020-12/schema");
+  out.set("$id", fmt::format("{}.schema.json", kind));
+  out.set("title", fmt::format("weft {}", kind));
+  out.set("type", "object");
+
+  Json properties = *body.find("properties");
+  Json fixed = Json::object();
+  fixed.set("const", kind);
+  properties.set("kind", std::move(fixed));
+  properties.find("name")->set("pattern", "^[a-z0-9][a-z0-9.+-]*$");
+  Json* sources = properties.find("sources");
+  sources->find("additionalProperties")->set("pattern", "^(measured|datasheet|assumed): ");
+  Json pointers = Json::object();
+  pointers.set("pattern", "^(/|$)");
+  sources->set("propertyNames", std::move(pointers));
+  out.set("properties", std::move(properties));
+
+  Json needed = Json::array();
+  for (const char* key : {"weft", "kind", "name", "summary", "sources"}) needed.push(key);
+  if (const Json* own = body.find("required")) {
+    for (const Json& key : own->items) needed.push(key);
+  }
+  out.set("required", std::move(needed));
+  out.set("additionalProperties", false);
+  if (definitions.is_object()) out.set("$defs", std::move(definitions));
+  return to_text(out) + "\n";
+}
+
+std::string fabric_schema() {
+  Json group = schema_of<ServerGroup>();
+  Json& server = *group.find("properties")->find("server");
+  Json definitions = Json::object();
+  definitions.set("server", std::move(server));
+  server = reference("server");
+  definitions.set("group", std::move(group));
+
+  Json groups = Json::object();
+  groups.set("type", "array");
+  groups.set("minItems", 1);
+  groups.set("items", reference("group"));
+  Json choices = Json::array();
+  choices.push(reference("server"));
+  choices.push(std::move(groups));
+  Json body = schema_of<FabricKeys>();
+  Json& field = *body.find("properties")->find("server");
+  const Json description = *field.find("description");
+  field = Json::object();
+  field.set("anyOf", std::move(choices));
+  field.set("description", description);
+  return file_schema("fabric", std::move(body), std::move(definitions));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> schema_files() {
+  return {
+      {"gpu.schema.json", file_schema("gpu", schema_of<GpuSpec>())},
+      {"nic.schema.json", file_schema("nic", schema_of<NicSpec>())},
+      {"switch.schema.json", file_schema("switch", schema_of<SwitchSpec>())},
+      {"link.schema.json", file_schema("link", schema_of<LinkSpec>())},
+      {"server.schema.json", file_schema("server", schema_of<ServerSpec>())},
+      {"fabric.schema.json", fabric_schema()},
+  };
+}
+
+}  // namespace weft

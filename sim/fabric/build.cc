@@ -70,6 +70,7 @@ class FabricBuilder {
       SwitchSpec model;
       read_config(entry.model, entry.pointer + "/model", model, out_);
       node.latency = model.latency;
+      type.reduction = model.reduction;
     } else if (entry.kind == NodeKind::network_switch) {
       out_.error(entry.place, entry.pointer + "/kind", "a network switch is not part of a server", "put it into \"network\"");
     }

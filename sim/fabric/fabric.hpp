@@ -67,6 +67,7 @@ struct ServerType {
   std::vector<std::uint32_t> gpus, nics;     // locals; nics: on the compute network
   std::vector<GpuSpec> gpu_specs;            // by position in gpus
   std::vector<NicSpec> nic_specs;            // by position in nics
+  std::optional<ReductionSpec> reduction;    // of its NVSwitches, where they reduce
 };
 
 struct ServerPlace {

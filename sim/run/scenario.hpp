@@ -14,6 +14,7 @@
 #include "sim/core/config.hpp"
 #include "sim/fabric/routing.hpp"
 #include "sim/fabric/spec.hpp"
+#include "sim/workload/placement.hpp"
 #include "sim/workload/schedule.hpp"
 
 namespace weft {
@@ -28,12 +29,6 @@ enum class JobKind { collective, p2p, flows };
 constexpr auto enum_names(JobKind) {
   using enum JobKind;
   return std::array<EnumName<JobKind>, 3>{{{collective, "collective"}, {p2p, "p2p"}, {flows, "flows"}}};
-}
-
-enum class PlacementPolicy { packed, spread, random };
-constexpr auto enum_names(PlacementPolicy) {
-  using enum PlacementPolicy;
-  return std::array<EnumName<PlacementPolicy>, 3>{{{packed, "packed"}, {spread, "spread"}, {random, "random"}}};
 }
 
 enum class Pattern { permutation, incast, all_to_all, random, ring };

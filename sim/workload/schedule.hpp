@@ -13,7 +13,8 @@
 //           vector (all ranks' parts), as nccl-tests counts it. all_to_all: units ranks^2, unit s * ranks + d goes from s to
 //           d; `size` is what one rank sends in all, its own part included. send_recv: unit r goes from rank r to
 //           rank (r + 1) % ranks; `size` is one rank's message.
-// Ranks.    0 .. ranks-1. The pseudo-rank kSwitch is the reduction unit of the switches all ranks hang on.
+// Ranks.    0 .. ranks-1. The pseudo-rank kSwitch is the reduction unit of the switches all ranks hang on; it
+//           has no memory: what arrives in a round leaves in the next.
 // Cost.     Building is O(ranks) per channel and phase; `steps` and `for_each_edge` are loops that hold nothing, so visiting
 //           them costs their number: 2 N (N - 1) steps of a ring, N (N - 1) edges of a direct all_to_all.
 #pragma once

@@ -106,6 +106,7 @@ class Window {
     if (step.round != round_) {
       if (step.round < round_ && counts) fault("round {} follows round {}: not ascending", step.round, round_);
       close_round();
+      if (step.round > round_ + 1) empty_switch();
       round_ = step.round;
     }
     const auto known = [this](std::uint32_t r) { return r < n_ || r == kSwitch; };
@@ -133,7 +134,15 @@ class Window {
     }
   }
 
+  void empty_switch() {
+    for (const std::size_t at : in_switch_) {
+      for (std::size_t k = 0; k < words_; ++k) state_[at + k] = 0;
+    }
+    in_switch_.clear();
+  }
+
   void close_round() {
+    empty_switch();
     if (!std::is_sorted(writes_.begin(), writes_.end(), by_place)) {
       std::stable_sort(writes_.begin(), writes_.end(), by_place);
     }
@@ -145,6 +154,7 @@ class Window {
               name_of(w.dst));
         continue;
       }
+      if (w.dst == kSwitch && !again) in_switch_.push_back(w.place);
       bool twice = false;
       for (std::size_t k = 0; k < words_; ++k) {
         std::uint64_t& held = state_[w.place + k];
@@ -182,6 +192,7 @@ class Window {
   std::vector<std::uint64_t> state_;
   std::vector<Write> writes_;
   std::vector<std::uint64_t> data_;
+  std::vector<std::size_t> in_switch_;  // places that the round before filled
   std::uint32_t round_ = 0;
   Verification& out_;
 };

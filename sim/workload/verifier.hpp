@@ -6,7 +6,8 @@
 //           gather: unit u is {u % ranks} at its owner. all_to_all, send_recv: {s} at the sender s.
 // Goal:     the full set, or the sender's, exactly where the collective promises it; elsewhere anything may be left behind.
 // Rules:    a round reads the state that the rounds before left; a sent unit must be held; a reduction must add disjoint
-//           sets (nothing counts twice); two writes of a unit in one round are a conflict unless both reduce.
+//           sets (nothing counts twice); two writes of a unit in one round are a conflict unless both reduce. The switch
+//           has no memory: what arrives in a round can leave in the next one only.
 // Memory:   bounded: when the state would exceed about 64 MiB, the steps are run several times, a window of units each.
 //
 // Example:  Verification v = verify(kRing.build(request, shape)); ASSERT_TRUE(v.ok()) << v.text();

@@ -111,13 +111,17 @@ TEST(Verifier, TwoWritesOfARoundConflictUnlessBothReduce) {
             "round 0: rank 1 and rank 2 both write unit 0 of rank 0");
 }
 
-TEST(Verifier, TheSwitchHoldsWhatItWasSent) {
+TEST(Verifier, TheSwitchPassesOnWhatItWasSentTheRoundBefore) {
   const std::vector<Step> steps{{.round = 0, .src = 0, .dst = kSwitch, .reduces = true},
                                 {.round = 0, .src = 1, .dst = kSwitch, .reduces = true},
                                 {.round = 1, .src = kSwitch, .dst = 0}};
   const Verification v = verify(schedule_of(CollectiveKind::reduce, 2, 1, 2, steps));
   EXPECT_TRUE(v.ok()) << v.text();
   EXPECT_EQ(v.bytes.at(1, kSwitch), 1200);
+  std::vector<Step> late = steps;
+  late[2].round = 2;
+  EXPECT_EQ(first_fault(schedule_of(CollectiveKind::reduce, 2, 1, 3, late)),
+            "round 2: the switch sends unit 0 to rank 0 but does not hold it");
   EXPECT_THAT(first_fault(schedule_of(CollectiveKind::reduce, 2, 1, 1, {{.src = kSwitch, .dst = 0}})),
               HasSubstr("the switch sends unit 0 to rank 0 but does not hold it"));
 }

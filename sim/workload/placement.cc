@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/placement.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "sim/core/random.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kMostMeshGpus = 9;  // cycles of a mesh are enumerated: 8! ways
+
+// Directed Hamiltonian cycles over 0 .. n-1 that start at 0 and use only pairs with links.
+void cycles_from(const std::vector<std::vector<int>>& links, std::vector<std::uint32_t>& path, std::vector<std::uint8_t>& used,
+                 std::vector<std::vector<std::uint32_t>>& out) {
+  const std::size_t n = links.size();
+  if (path.size() == n) {
+    if (links[path.back()][0] > 0) out.push_back(path);
+    return;
+  }
+  for (std::uint32_t next = 1; next < n; ++next) {
+    if (used[next] != 0 || links[path.back()][next] == 0) continue;
+    used[next] = 1;
+    path.push_back(next);
+    cycles_from(links, path, used, out);
+    path.pop_back();
+    used[next] = 0;
+  }
+}
+
+// Cycles that share the links: every link counts as two half-rate lanes, and cycles are taken while each of their links has a
+// lane left, the one that leaves most behind first.
+std::vector<std::vector<std::uint32_t>> disjoint_cycles(const std::vector<std::vector<int>>& links) {
+  std::vector<std::vector<std::uint32_t>> all, chosen;
+  std::vector<std::uint32_t> path{0};
+  std::vector<std::uint8_t> used(links.size(), 0);
+  used[0] = 1;
+  cycles_from(links, path, used, all);
+  std::vector<std::vector<int>> lanes = links;
+  for (auto& row : lanes) {
+    for (int& lane : row) lane *= 2;
+  }
+  const auto slack = [&](const std::vector<std::uint32_t>& cycle) {
+    int least = 1 << 30;
+    for (std::size_t i = 0; i < cycle.size(); ++i) least = std::min(least, lanes[cycle[i]][cycle[(i + 1) % cycle.size()]]);
+    return least;
+  };
+  while (!all.empty()) {
+    std::size_t best = 0;
+    int most = 0;
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      const int s = slack(all[c]);
+      if (s > most) {
+        most = s;
+        best = c;
+      }
+    }
+    if (most == 0) break;
+    chosen.push_back(all[best]);
+    for (std::size_t i = 0; i < all[best].size(); ++i) --lanes[all[best][i]][all[best][(i + 1) % all[best].size()]];
+  }
+  return chosen;
+}
+
+// The links of the pair that join it without a switch between.
+int direct_links(const Fabric& fabric, NodeId a, NodeId b) {
+  int count = 0;
+  for (const LinkId l : fabric.out_links(a)) {
+    if (fabric.link(l).to == b && fabric.link(l).tier == Tier::scale_up) count += fabric.link(l).count;
+  }
+  return count;
+}
+
+// Ring orders inside one server, as positions in `gpus`.
+std::vector<std::vector<std::uint32_t>> server_orders(Routes& routes, std::span<const NodeId> gpus) {
+  const std::size_t n = gpus.size();
+  std::vector<std::uint32_t> identity(n);
+  for (std::uint32_t i = 0; i < n; ++i) identity[i] = i;
+  if (n < 3 || n > kMostMeshGpus) return {identity};
+  std::vector<std::vector<int>> links(n, std::vector<int>(n, 0));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      if (i == j) continue;
+      links[i][j] = direct_links(routes.fabric(), gpus[i], gpus[j]);
+      if (links[i][j] == 0 && routes.peers_over_scale_up(gpus[i], gpus[j])) return {identity};  // through a switch
+    }
+  }
+  auto cycles = disjoint_cycles(links);
+  return cycles.empty() ? std::vector<std::vector<std::uint32_t>>{identity} : cycles;
+}
+
+}  // namespace
+
+std::size_t Placement::free() const { return static_cast<std::size_t>(std::ranges::count(taken_, 0)); }
+
+std::optional<std::vector<NodeId>> Placement::take(std::size_t count, PlacementPolicy policy, std::uint64_t job) {
+  if (free() < count) return std::nullopt;
+  const auto gpus = fabric_.gpus();
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    if (taken_[i] == 0) order.push_back(i);
+  }
+  if (policy == PlacementPolicy::spread) {
+    std::map<std::uint32_t, std::uint32_t> seen;  // GPUs of the server so far
+    std::vector<std::uint32_t> turn(gpus.size());
+    for (const std::uint32_t i : order) turn[i] = seen[fabric_.node(gpus[i]).server.v]++;
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return turn[i]; });
+  } else if (policy == PlacementPolicy::random) {
+    Random random(seed_, "placement", job);
+    const auto shuffled = random.permutation(static_cast<std::uint32_t>(order.size()));
+    std::vector<std::uint32_t> mixed;
+    for (const std::uint32_t i : shuffled) mixed.push_back(order[i]);
+    order = std::move(mixed);
+  }
+  std::vector<NodeId> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    taken_[order[i]] = 1;
+    out.push_back(gpus[order[i]]);
+  }
+  return out;
+}
+
+GroupShape group_shape(Routes& routes, std::span<const NodeId> gpus) {
+  const Fabric& fabric = routes.fabric();
+  GroupShape shape;
+  shape.ranks = static_cast<std::uint32_t>(gpus.size());
+  std::map<std::uint32_t, std::size_t> server_of;
+  for (std::uint32_t r = 0; r < gpus.size(); ++r) {
+    const std::uint32_t server = fabric.node(gpus[r]).server.v;
+    const auto [at, fresh] = server_of.emplace(server, shape.servers.size());
+    if (fresh) shape.servers.emplace_back();
+    shape.servers[at->second].push_back(r);
+  }
+  if (gpus.empty()) return shape;
+
+  if (shape.servers.size() == 1) {
+    const ServerType& type = fabric.type_of(fabric.node(gpus.front()).server);
+    shape.switch_reduces = gpus.size() > 1 && type.reduction.has_value();
+    if (type.reduction && type.reduction->rate) shape.switch_rate = *type.reduction->rate;
+    for (std::size_t i = 1; i < gpus.size() && shape.switch_reduces; ++i) {
+      shape.switch_reduces = routes.peers_over_scale_up(gpus[0], gpus[i]) && direct_links(fabric, gpus[0], gpus[i]) == 0;
+    }
+    shape.orders = server_orders(routes, gpus);
+    return shape;
+  }
+
+  // One ring per NIC that the group's GPUs reach first; all servers rotate their order to that NIC's GPU, every second one
+  // backwards, so that a ring leaves and enters on the same rail.
+  std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>> orders_of_type;  // by first server of a kind and size
+  std::vector<std::vector<std::vector<std::uint32_t>>> inner;
+  std::size_t rings = 1;
+  std::vector<std::vector<std::uint32_t>> entries;  // per server: positions of the GPUs that own a NIC each
+  for (const auto& ranks : shape.servers) {
+    std::vector<NodeId> nodes;
+    for (const std::uint32_t r : ranks) nodes.push_back(gpus[r]);
+    const std::uint32_t key = fabric.server(fabric.node(nodes.front()).server).type << 16 | static_cast<std::uint32_t>(nodes.size());
+    const bool whole = nodes.size() == fabric.type_of(fabric.node(nodes.front()).server).gpus.size();
+    auto found = orders_of_type.find(key);
+    if (found == orders_of_type.end() || !whole) {
+      found = orders_of_type.insert_or_assign(whole ? key : 0xFFFF'FFFF, server_orders(routes, nodes)).first;
+    }
+    inner.push_back(found->second);
+    std::vector<std::uint32_t> owners;
+    std::vector<NodeId> owned;
+    for (std::uint32_t p = 0; p < nodes.size(); ++p) {
+      const auto& nics = routes.nics_of(nodes[p]);
+      if (nics.empty() || std::ranges::find(owned, nics.front()) != owned.end()) continue;
+      owned.push_back(nics.front());
+      owners.push_back(p);
+    }
+    if (owners.empty()) owners.push_back(0);
+    rings = std::max(rings, owners.size());
+    entries.push_back(std::move(owners));
+  }
+  constexpr std::size_t kMostRingRanks = std::size_t{1} << 22;  // all orders together
+  rings = std::max<std::size_t>(1, std::min(rings, kMostRingRanks / gpus.size()));
+  for (std::size_t k = 0; k < rings; ++k) {
+    std::vector<std::uint32_t>& order = shape.orders.emplace_back();
+    for (std::size_t s = 0; s < shape.servers.size(); ++s) {
+      std::vector<std::uint32_t> ring = inner[s][k % inner[s].size()];
+      const auto start = std::ranges::find(ring, entries[s][k % entries[s].size()]);
+      std::rotate(ring.begin(), start, ring.end());
+      if (s % 2 == 1) std::ranges::reverse(ring);
+      for (const std::uint32_t position : ring) order.push_back(shape.servers[s][position]);
+    }
+  }
+  return shape;
+}
+
+}  // namespace weft

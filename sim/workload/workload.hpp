@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph of operations: what runs after what. An operation starts when everything before it has finished and its own
+// earliest time has come; a flow finishes when its last byte has arrived, a delay after its time, a barrier at once.
+//
+// The operations of one iteration of a job lie in a row, so that an iteration can run again without a copy.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/core/ids.hpp"
+#include "sim/core/share.hpp"
+#include "sim/core/units.hpp"
+
+namespace weft {
+
+// What a flow occupies; shared by all operations that take the same way.
+struct Way {
+  std::uint32_t first = 0, count = 0;  // in Workload::shares
+  Time latency{0};
+  Bandwidth cap{0};
+};
+
+struct Operation {
+  enum class Kind : std::uint8_t { barrier, delay, flow };
+  static constexpr std::uint32_t kNoEdge = 0xFFFF'FFFF;
+
+  Kind kind = Kind::barrier;
+  std::uint32_t waits_for = 0;          // operations before it
+  std::uint32_t first_edge = kNoEdge;   // to what comes after, see Workload::edges
+  std::uint32_t way = 0;                // flow
+  std::uint32_t label = 0;              // for people: index into Workload::labels
+  Time time{0};                         // delay: how long; flow: added to the way's latency
+  Bytes size{0};                        // flow
+  Time not_before{0};                   // relative to the start of the iteration
+};
+
+class Workload {
+ public:
+  struct Edge {
+    std::uint32_t to = 0, next = Operation::kNoEdge;
+  };
+
+  OpId add_barrier() { return add({.kind = Operation::Kind::barrier}); }
+  OpId add_delay(Time time) { return add({.kind = Operation::Kind::delay, .time = time}); }
+  OpId add_flow(std::uint32_t way, Bytes size, Time extra_latency = {}) {
+    return add({.kind = Operation::Kind::flow, .way = way, .time = extra_latency, .size = size});
+  }
+  std::uint32_t add_way(std::span<const Share> shares, Time latency, Bandwidth cap) {
+    ways.push_back({static_cast<std::uint32_t>(this->shares.size()), static_cast<std::uint32_t>(shares.size()), latency, cap});
+    this->shares.insert(this->shares.end(), shares.begin(), shares.end());
+    return static_cast<std::uint32_t>(ways.size() - 1);
+  }
+  void depend(OpId before, OpId after) {
+    edges.push_back({after.v, operations[before].first_edge});
+    operations[before].first_edge = static_cast<std::uint32_t>(edges.size() - 1);
+    ++operations[after].waits_for;
+  }
+  std::span<const Share> shares_of(std::uint32_t way) const { return {shares.data() + ways[way].first, ways[way].count}; }
+
+  IdVector<OpId, Operation> operations;
+  std::vector<Edge> edges;
+  std::vector<Way> ways;
+  std::vector<Share> shares;
+  std::vector<std::string> labels{""};
+
+ private:
+  OpId add(Operation operation) { return operations.push_back(operation); }
+};
+
+}  // namespace weft

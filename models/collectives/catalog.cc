@@ -8,7 +8,13 @@ namespace weft::collectives {
 std::span<const AlgorithmEntry* const> all_algorithms() {
   static constexpr std::array kAll{
       &kRing,
+      &kDoubleBinaryTree,
+      &kHalvingDoubling,
       &kDirect,
+      &kPairwise,
+      &kBruck,
+      &kBinomial,
+      &kInSwitch,
   };
   return kAll;
 }

@@ -100,12 +100,12 @@ BENCHMARK_TEMPLATE(hold, StandardQueue<Event>, Event)->Apply(sizes);
 BENCHMARK_TEMPLATE(hold, EventQueue<Event, 2>, Event)->Apply(sizes);
 BENCHMARK_TEMPLATE(hold, EventQueue<Event, 4>, Event)->Apply(sizes);
 BENCHMARK_TEMPLATE(hold, EventQueue<Event, 8>, Event)->Apply(sizes);
-BENCHMARK_TEMPLATE(hold_replace, EventQueue<Event, 4>, Event)->Apply(sizes);
+BENCHMARK_TEMPLATE(hold_replace, EventQueue<Event, 8>, Event)->Apply(sizes);
 BENCHMARK_TEMPLATE(hold, StandardQueue<SmallEvent>, SmallEvent)->Apply(sizes);
 BENCHMARK_TEMPLATE(hold, EventQueue<SmallEvent, 2>, SmallEvent)->Apply(sizes);
 BENCHMARK_TEMPLATE(hold, EventQueue<SmallEvent, 4>, SmallEvent)->Apply(sizes);
 BENCHMARK_TEMPLATE(hold, EventQueue<SmallEvent, 8>, SmallEvent)->Apply(sizes);
-BENCHMARK_TEMPLATE(hold_replace, EventQueue<SmallEvent, 4>, SmallEvent)->Apply(sizes);
+BENCHMARK_TEMPLATE(hold_replace, EventQueue<SmallEvent, 8>, SmallEvent)->Apply(sizes);
 
 }  // namespace
 }  // namespace weft

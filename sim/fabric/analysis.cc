@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/biconnected_components.hpp>
+#include <boost/graph/boykov_kolmogorov_max_flow.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/graph/push_relabel_max_flow.hpp>
 #include <boost/graph/strong_components.hpp>
 #include <boost/iterator/function_output_iterator.hpp>
 #include <map>
@@ -90,11 +90,16 @@ Halves split(const Fabric& fabric) {
 }
 
 using FlowTraits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
-using FlowGraph = boost::adjacency_list<
-    boost::vecS, boost::vecS, boost::directedS, boost::no_property,
-    boost::property<boost::edge_capacity_t, std::int64_t,
-                    boost::property<boost::edge_residual_capacity_t, std::int64_t,
-                                    boost::property<boost::edge_reverse_t, FlowTraits::edge_descriptor>>>>;
+struct FlowVertex {
+  FlowTraits::edge_descriptor predecessor{};
+  boost::default_color_type colour{};
+  long distance = 0;
+};
+struct FlowEdge {
+  std::int64_t capacity = 0, residual = 0;
+  FlowTraits::edge_descriptor reverse{};
+};
+using FlowGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, FlowVertex, FlowEdge>;
 
 }  // namespace
 
@@ -118,30 +123,29 @@ Bisection compute_bisection(const Fabric& fabric) {
   if (pairs.size() > Bisection::kMostLinks) return out;
   std::ranges::sort(pairs, {}, [](const Pair& p) { return std::pair{p.a, p.b}; });
   FlowGraph graph(halves.vertices);
-  const auto capacity = get(boost::edge_capacity, graph);
-  const auto reverse = get(boost::edge_reverse, graph);
   for (std::size_t i = 0; i < pairs.size();) {
     std::int64_t sum = 0;
     std::size_t j = i;
     while (j < pairs.size() && pairs[j].a == pairs[i].a && pairs[j].b == pairs[i].b) sum += pairs[j++].raw;
     const auto there = add_edge(pairs[i].a, pairs[i].b, graph).first;
     const auto back = add_edge(pairs[i].b, pairs[i].a, graph).first;
-    capacity[there] = capacity[back] = sum;
-    reverse[there] = back;
-    reverse[back] = there;
+    graph[there] = {sum, 0, back};
+    graph[back] = {sum, 0, there};
     i = j;
   }
-  out.flow = Bandwidth{boost::push_relabel_max_flow(graph, kSource, kSink)};
+  out.flow = Bandwidth{boost::boykov_kolmogorov_max_flow(
+      graph, get(&FlowEdge::capacity, graph), get(&FlowEdge::residual, graph), get(&FlowEdge::reverse, graph),
+      get(&FlowVertex::predecessor, graph), get(&FlowVertex::colour, graph), get(&FlowVertex::distance, graph),
+      get(boost::vertex_index, graph), kSource, kSink)};
 
   // The smallest cut nearest to the source.
-  const auto residual = get(boost::edge_residual_capacity, graph);
   std::vector<std::uint8_t> near(halves.vertices, 0);
   std::vector<std::uint32_t> queue{kSource};
   near[kSource] = 1;
   for (std::size_t head = 0; head < queue.size(); ++head) {
     for (auto [edge, end] = out_edges(queue[head], graph); edge != end; ++edge) {
       const std::uint32_t to = u32(target(*edge, graph));
-      if (residual[*edge] == 0 || near[to] != 0) continue;
+      if (graph[*edge].residual == 0 || near[to] != 0) continue;
       near[to] = 1;
       queue.push_back(to);
     }
@@ -377,7 +381,7 @@ class Dependencies {
       if (size[component[start]] < 2) continue;
       std::vector<std::uint32_t> by(out_.size(), kNoResource), queue{start};
       for (std::size_t head = 0; head < queue.size(); ++head) {
-        for (auto [edge, end] = out_edges(queue[head], graph); edge != end; ++edge) {
+        for (auto [edge, end] = out_edges(std::size_t{queue[head]}, graph); edge != end; ++edge) {
           const auto to = u32(target(*edge, graph));
           if (component[to] != component[start] || by[to] != kNoResource) continue;
           by[to] = queue[head];

@@ -48,9 +48,9 @@ class Workload {
   OpId add_flow(std::uint32_t way, Bytes size, Time extra_latency = {}) {
     return add({.kind = Operation::Kind::flow, .way = way, .time = extra_latency, .size = size});
   }
-  std::uint32_t add_way(std::span<const Share> shares, Time latency, Bandwidth cap) {
-    ways.push_back({static_cast<std::uint32_t>(this->shares.size()), static_cast<std::uint32_t>(shares.size()), latency, cap});
-    this->shares.insert(this->shares.end(), shares.begin(), shares.end());
+  std::uint32_t add_way(std::span<const Share> crossed, Time latency, Bandwidth cap) {
+    ways.push_back({static_cast<std::uint32_t>(shares.size()), static_cast<std::uint32_t>(crossed.size()), latency, cap});
+    shares.insert(shares.end(), crossed.begin(), crossed.end());
     return static_cast<std::uint32_t>(ways.size() - 1);
   }
   void depend(OpId before, OpId after) {

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/collective_ops.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/core/check.hpp"
+#include "sim/core/hash.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kMostDirectFlows = 70'000;        // more edges of a direct channel move as one coupled flow
+constexpr std::uint64_t kMostStates = 200'000'000;      // ranks x units of the expanded form
+constexpr std::uint64_t kMostSteps = 30'000'000;
+
+Bandwidth smaller_cap(Bandwidth a, Bandwidth b) {
+  if (a.bps <= 0) return b;
+  return b.bps <= 0 ? a : std::min(a, b);
+}
+
+}  // namespace
+
+CollectiveBuilder::CollectiveBuilder(Routes& routes, Workload& workload)
+    : routes_(routes), workload_(workload), load_(routes.fabric().resource_count(), 0) {}
+
+OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId> gpus, const CollectiveOptions& options,
+                               OpId after) {
+  OpId last = after;
+  if (options.costs.launch.ps > 0) {
+    const OpId launch = workload_.add_delay(options.costs.launch);
+    workload_.operations[launch].label = options.label;
+    workload_.depend(last, launch);
+    last = launch;
+  }
+  if (schedule.ranks < 2) return last;
+  if (options.expand || schedule.phases.empty()) return append_steps(schedule, gpus, options, last);
+  for (const Phase& phase : schedule.phases) last = append_phase(phase, gpus, options, last);
+  return last;
+}
+
+// The way between two ranks, into route_.
+CollectiveBuilder::Hop CollectiveBuilder::route_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
+                                                     const CollectiveOptions& options) {
+  Hop hop;
+  route_.clear();
+  if (edge.src == kSwitch || edge.dst == kSwitch) {
+    const bool up = edge.dst == kSwitch;
+    WEFT_CHECK(routes_.append_to_switches(gpus[up ? edge.src : edge.dst], up, route_), edge.src, edge.dst);
+    hop.alpha = route_.latency + Time{options.costs.step.ps / 2};
+    hop.rate = route_.rate(routes_.fabric());
+    return hop;
+  }
+  TransferOptions way;
+  way.channel = channel;
+  way.routing = options.routing;
+  way.hash = mix64(options.hash ^ (std::uint64_t{edge.src} << 32 | edge.dst));
+  const NodeId src = gpus[edge.src], dst = gpus[edge.dst];
+  std::optional<Transfer> transfer = routes_.transfer(src, dst, way);
+  if (!transfer) {
+    throw InputError(fmt::format("{} cannot reach {}: no link, no peer access, no host memory and no network between them\n",
+                                 routes_.fabric().name(src), routes_.fabric().name(dst)));
+  }
+  route_ = std::move(transfer->legs.front().route);
+  hop.cap = transfer->legs.front().cap;
+  hop.rate = smaller_cap(route_.rate(routes_.fabric()), hop.cap);
+  hop.alpha = route_.latency + (transfer->via == Via::network ? options.costs.network_step : options.costs.step);
+  return hop;
+}
+
+void CollectiveBuilder::accumulate(double weight) {
+  for (const Share& share : route_.shares) {
+    if (load_[share.resource] == 0) touched_.push_back(share.resource);
+    load_[share.resource] += share.weight * weight;
+  }
+}
+
+std::vector<Share> CollectiveBuilder::take_shares() {
+  std::ranges::sort(touched_);
+  std::vector<Share> shares;
+  shares.reserve(touched_.size());
+  for (const std::uint32_t resource : touched_) {
+    shares.push_back({resource, load_[resource]});
+    load_[resource] = 0;
+  }
+  touched_.clear();
+  return shares;
+}
+
+OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId> gpus, const CollectiveOptions& options,
+                                     OpId after) {
+  const OpId done = workload_.add_barrier();
+  const auto add = [&](std::uint32_t way, Bytes size, Time latency) {
+    const OpId op = workload_.add_flow(way, size, latency);
+    workload_.operations[op].label = options.label;
+    workload_.depend(after, op);
+    workload_.depend(op, done);
+  };
+  for (std::uint32_t c = 0; c < phase.channels.size(); ++c) {
+    const Channel& channel = phase.channels[c];
+    if (channel.form == Channel::Form::direct && !channel.generate && channel.edges.size() <= kMostDirectFlows) {
+      for (const Edge& edge : channel.edges) {
+        const Hop hop = route_edge(edge, gpus, c, options);
+        const auto size = static_cast<std::int64_t>(channel.bytes.value() * edge.weight + 0.5);
+        add(workload_.add_way(route_.shares, hop.alpha, smaller_cap(hop.cap, channel.cap)), {size}, {});
+      }
+      continue;
+    }
+    Time alpha_sum{0}, alpha_max{0};
+    double slice_seconds = 0;  // sum over hops of slice / r_hop, in picoseconds
+    Bandwidth cap = channel.cap, slowest{0};
+    std::size_t edges = 0;
+    Bytes chunk = channel.chunk, slice = channel.slice;
+    std::vector<Hop> hops;
+    channel.for_each_edge([&](const Edge& edge) {
+      const Hop hop = route_edge(edge, gpus, c, options);
+      accumulate(edge.weight);
+      if (hop.cap.bps > 0) cap = smaller_cap(cap, scaled(hop.cap, 1 / edge.weight));
+      slowest = smaller_cap(slowest, hop.rate);
+      alpha_sum += hop.alpha;
+      alpha_max = std::max(alpha_max, hop.alpha);
+      ++edges;
+      if (channel.form == Channel::Form::ring) hops.push_back(hop);
+    });
+    if (edges == 0) continue;
+    Time fill{0};
+    switch (channel.form) {
+      case Channel::Form::ring: {
+        // What one rotation moves over an edge, in all `bytes` cross it in steps / N rotations.
+        const double rotation_chunk = channel.steps > 0 ? channel.bytes.value() / channel.steps : channel.bytes.value();
+        const double c_bytes = chunk.count > 0 ? std::min(chunk.value(), rotation_chunk) : rotation_chunk;
+        const double s_bytes = slice.count > 0 ? std::min(slice.value(), c_bytes) : c_bytes;
+        for (const Hop& hop : hops) slice_seconds += s_bytes / hop.rate.bytes_per_ps();
+        const double rotation_ps = static_cast<double>(alpha_sum.ps) + slice_seconds;
+        const double bits_per_second = rotation_ps > 0 ? static_cast<double>(hops.size()) * c_bytes * 8e12 / rotation_ps : 0;
+        if (bits_per_second > 0 && bits_per_second < 9e18) {
+          cap = smaller_cap(cap, {std::max<std::int64_t>(1, static_cast<std::int64_t>(bits_per_second))});
+        }
+        break;
+      }
+      case Channel::Form::tree:
+      case Channel::Form::chain: {
+        const Bytes piece = chunk.count > 0 ? std::min(chunk, channel.bytes) : channel.bytes;
+        const std::int64_t hops_before = std::max<std::int64_t>(0, std::int64_t{channel.steps} - 1);
+        fill = alpha_max * std::int64_t{channel.steps} + transfer_time(piece, slowest) * hops_before;
+        break;
+      }
+      case Channel::Form::direct: fill = alpha_max; break;
+      case Channel::Form::in_switch: fill = alpha_max * std::int64_t{channel.steps}; break;
+    }
+    add(workload_.add_way(take_shares(), {0}, cap), channel.bytes, fill);
+  }
+  if (workload_.operations[done].waits_for == 0) workload_.depend(after, done);
+  return done;
+}
+
+OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const NodeId> gpus, const CollectiveOptions& options,
+                                     OpId after) {
+  const std::uint64_t states = std::uint64_t{schedule.ranks + 1} * schedule.units;
+  if (states > kMostStates) {
+    throw LimitReached(fmt::format("the expanded form of {} over {} ranks needs {} states, more than {}; run it coupled",
+                                   schedule.algorithm, schedule.ranks, states, kMostStates));
+  }
+  const auto rank_index = [&](std::uint32_t rank) { return rank == kSwitch ? schedule.ranks : rank; };
+  struct Sends {
+    std::uint32_t round = 0;
+    std::vector<OpId> now, before;
+  };
+  // Who last wrote (rank, unit); a round's writes count from the next round on.
+  std::vector<OpId> writer(states);
+  struct Write {
+    std::uint64_t state;
+    OpId op;
+    bool reduces;
+  };
+  std::vector<Write> written;
+  std::uint32_t round = 0;
+  const auto end_round = [&] {
+    std::ranges::stable_sort(written, {}, &Write::state);
+    for (std::size_t i = 0; i < written.size();) {
+      std::size_t end = i;
+      while (end < written.size() && written[end].state == written[i].state) ++end;
+      OpId& last = writer[written[i].state];
+      const bool keeps_old = last.valid() && written[i].reduces;
+      if (end - i == 1 && !keeps_old) {
+        last = written[i].op;
+      } else {
+        const OpId all = workload_.add_barrier();
+        if (keeps_old) workload_.depend(last, all);
+        for (std::size_t k = i; k < end; ++k) workload_.depend(written[k].op, all);
+        last = all;
+      }
+      i = end;
+    }
+    written.clear();
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Sends> sends;     // (channel, rank)
+  struct KnownWay {
+    std::uint32_t way = 0;
+    bool made = false;
+  };
+  std::map<std::pair<std::uint32_t, std::uint64_t>, KnownWay> ways;   // (channel, src and dst)
+  const OpId done = workload_.add_barrier();
+  std::uint64_t count = 0;
+  schedule.steps([&](const Step& step) {
+    if (++count > kMostSteps) {
+      throw LimitReached(fmt::format("more than {} transfers in the expanded form; run it coupled", kMostSteps));
+    }
+    if (step.round != round) {
+      end_round();
+      round = step.round;
+    }
+    Bytes size{0};
+    for (std::uint32_t u = 0; u < step.unit_count; ++u) size += schedule.size_of_unit(step.unit + u);
+    KnownWay& known = ways[{step.channel, std::uint64_t{step.src} << 32 | step.dst}];
+    if (!known.made) {
+      const Hop hop = route_edge({step.src, step.dst, 1}, gpus, step.channel, options);
+      known = {workload_.add_way(route_.shares, hop.alpha, hop.cap), true};
+    }
+    const OpId op = workload_.add_flow(known.way, size);
+    workload_.operations[op].label = options.label;
+    const std::uint64_t src = std::uint64_t{rank_index(step.src)} * schedule.units + step.unit;
+    const std::uint64_t dst = std::uint64_t{rank_index(step.dst)} * schedule.units + step.unit;
+    bool waits = false;
+    OpId last_dependency;
+    for (std::uint32_t u = 0; u < step.unit_count; ++u) {
+      const OpId before = writer[src + u];
+      if (!before.valid() || before == last_dependency) continue;
+      workload_.depend(before, op);
+      last_dependency = before;
+      waits = true;
+    }
+    Sends& mine = sends[{step.channel, step.src}];
+    if (mine.round != step.round) {
+      mine.before = std::move(mine.now);
+      mine.now.clear();
+      mine.round = step.round;
+    }
+    for (const OpId before : mine.before) {
+      if (before == last_dependency) continue;
+      workload_.depend(before, op);
+      waits = true;
+    }
+    mine.now.push_back(op);
+    if (!waits) workload_.depend(after, op);
+    for (std::uint32_t u = 0; u < step.unit_count; ++u) written.push_back({dst + u, op, step.reduces});
+    workload_.depend(op, done);
+  });
+  if (workload_.operations[done].waits_for == 0) workload_.depend(after, done);
+  return done;
+}
+
+}  // namespace weft

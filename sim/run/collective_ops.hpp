@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a schedule to operations on the fabric.
+//
+// Coupled.  A pipelined channel moves at one rate on all its edges, so it is one flow whose share of a link is the number of
+//           times the channel crosses it. What latency does to it goes in as a cap or a fixed time (S data of the channel,
+//           N ranks, c chunk, s slice, alpha latency of a hop, r_hop lone rate of a hop):
+//             ring       cap = min(chunks in flight) N c / sum(alpha + s / r_hop): one rotation moves N chunks; c shrinks to
+//                        S / N when the data is shorter than one rotation, and the cap becomes (N-1) serial hops
+//             tree       the fill, steps x (slowest alpha + c / r), before the bytes
+//             chain      the same with its own steps
+//             direct     the slowest alpha
+//             in_switch  steps x half a path
+// Expanded. Every transfer of the schedule is a flow that waits for the data it forwards and for the sends of its rank in the
+//           round before.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/core/diagnostics.hpp"
+#include "sim/fabric/routing.hpp"
+#include "sim/run/scenario.hpp"
+#include "sim/workload/schedule.hpp"
+#include "sim/workload/workload.hpp"
+
+namespace weft {
+
+struct CollectiveOptions {
+  CollectiveCosts costs;
+  Routing routing = Routing::ecmp;
+  bool expand = false;
+  std::uint64_t hash = 0;        // of the job, part of every flow's label
+  std::uint32_t label = 0;       // of the operations
+};
+
+// Builds operations; keeps scratch space between calls so that thousands of groups cost little.
+class CollectiveBuilder {
+ public:
+  CollectiveBuilder(Routes& routes, Workload& workload);
+
+  // Appends one iteration of `schedule` over `gpus` (rank order) and returns its last operation. Throws LimitReached when the
+  // expanded form does not fit memory, InputError when two ranks cannot reach each other.
+  OpId append(const Schedule& schedule, std::span<const NodeId> gpus, const CollectiveOptions& options, OpId after);
+
+ private:
+  struct Hop {
+    Time alpha{0};
+    Bandwidth rate{0};
+    Bandwidth cap{0};
+  };
+  OpId append_phase(const Phase& phase, std::span<const NodeId> gpus, const CollectiveOptions& options, OpId after);
+  OpId append_steps(const Schedule& schedule, std::span<const NodeId> gpus, const CollectiveOptions& options, OpId after);
+  Hop route_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel, const CollectiveOptions& options);
+  void accumulate(double weight);
+  std::vector<Share> take_shares();
+
+  Routes& routes_;
+  Workload& workload_;
+  Route route_;                          // of the last edge
+  std::vector<double> load_;             // by resource
+  std::vector<std::uint32_t> touched_;
+};
+
+}  // namespace weft

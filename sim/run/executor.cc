@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/executor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/core/check.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kProgressEvery = 1 << 14;
+
+}  // namespace
+
+void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledChange> changes) {
+  jobs_ = jobs;
+  changes_ = std::move(changes);
+  const std::size_t count = workload_.operations.size();
+  job_of_.assign(count, 0);
+  waiting_.assign(count, 0);
+  operations_ = IdVector<OpId, OperationTimes>(count);
+  times_.assign(jobs_.size(), {});
+  left_.assign(jobs_.size(), 0);
+  done_.assign(jobs_.size(), 0);
+  iteration_start_.assign(jobs_.size(), {});
+  for (std::uint32_t j = 0; j < jobs_.size(); ++j) {
+    std::fill(job_of_.begin() + jobs_[j].first_op, job_of_.begin() + jobs_[j].end_op, j);
+    if (!jobs_[j].until_end) ++unfinished_;
+    queue_.at(jobs_[j].start, {.target = j, .kind = kStartJob});
+  }
+  for (std::uint32_t c = 0; c < changes_.size(); ++c) queue_.at(changes_[c].when, {.target = c, .kind = kChange});
+  WEFT_CHECK(unfinished_ > 0, jobs_.size());
+
+  std::vector<FlowDone> arrived;
+  Time now{0};
+  while (!only_endless_left()) {
+    const Time next = std::min(queue_.next_time(), network_.next_event());
+    if (next == Time::never()) {
+      std::string open;
+      std::size_t shown = 0, all = 0;
+      for (std::uint32_t i = 0; i < count; ++i) {
+        if (operations_[OpId{i}].started.ps < 0 || operations_[OpId{i}].finished.ps >= 0) continue;
+        ++all;
+        if (shown++ < 5) open += fmt::format(" {}#{}", workload_.labels[workload_.operations[OpId{i}].label], i);
+      }
+      throw LimitReached(fmt::format("nothing can happen any more at {}: {} operations are stuck ({} ...); a link they need is down",
+                                     to_text(now), all, open.empty() ? " none" : open));
+    }
+    now = next;
+    network_.advance(now, arrived);
+    for (const FlowDone& done : arrived) finished_.push_back(OpId{done.tag});
+    arrived.clear();
+    settle(now);
+    while (queue_.next_time() == now) {
+      const Event event = queue_.pop();
+      ++events_;
+      switch (event.kind) {
+        case kStartJob: start_iteration(event.target, now); break;
+        case kReadyOp: begin(OpId{event.target}, now); break;
+        case kFinishOp: finished_.push_back(OpId{event.target}); break;
+        case kChange: network_.set_capacity(changes_[event.target].resource, changes_[event.target].capacity, now); break;
+        default: break;
+      }
+      settle(now);
+    }
+    if (progress && (++events_ % kProgressEvery) == 0) progress(now, events_);
+  }
+  fingerprint_.add(makespan_);
+}
+
+void Executor::start_iteration(std::uint32_t j, Time now) {
+  const ExecutorJob& job = jobs_[j];
+  if (done_[j] == 0) times_[j].started = now;
+  iteration_start_[j] = now;
+  left_[j] = job.end_op - job.first_op;
+  if (left_[j] == 0) return finish_job(j, now);
+  for (std::uint32_t i = job.first_op; i < job.end_op; ++i) {
+    waiting_[i] = workload_.operations[OpId{i}].waits_for;
+    operations_[OpId{i}] = {};
+  }
+  for (std::uint32_t i = job.first_op; i < job.end_op; ++i) {
+    if (workload_.operations[OpId{i}].waits_for == 0) ready(OpId{i}, now);
+  }
+}
+
+void Executor::ready(OpId op, Time now) {
+  const Time earliest = iteration_start_[job_of_[op.v]] + workload_.operations[op].not_before;
+  if (earliest > now) {
+    queue_.at(earliest, {.target = op.v, .kind = kReadyOp});
+  } else {
+    begin(op, now);
+  }
+}
+
+void Executor::begin(OpId op, Time now) {
+  const Operation& operation = workload_.operations[op];
+  operations_[op].started = now;
+  switch (operation.kind) {
+    case Operation::Kind::barrier: finished_.push_back(op); break;
+    case Operation::Kind::delay: queue_.at(now + operation.time, {.target = op.v, .kind = kFinishOp}); break;
+    case Operation::Kind::flow: {
+      const Way& way = workload_.ways[operation.way];
+      FlowRequest request;
+      request.shares = workload_.shares_of(operation.way);
+      request.size = operation.size;
+      request.latency = way.latency + operation.time;
+      request.cap = way.cap;
+      request.tag = op.v;
+      network_.start(request, now);
+      break;
+    }
+  }
+}
+
+void Executor::settle(Time now) {
+  for (std::size_t i = 0; i < finished_.size(); ++i) {
+    const OpId done = finished_[i];
+    operations_[done].finished = now;
+    fingerprint_.add(done.v).add(now);
+    ++events_;
+    for (std::uint32_t e = workload_.operations[done].first_edge; e != Operation::kNoEdge; e = workload_.edges[e].next) {
+      const OpId next{workload_.edges[e].to};
+      if (--waiting_[next.v] > 0) continue;
+      operations_[next].cause = done;
+      ready(next, now);
+    }
+    const std::uint32_t j = job_of_[done.v];
+    if (--left_[j] == 0) finish_job(j, now);
+  }
+  finished_.clear();
+}
+
+void Executor::finish_job(std::uint32_t j, Time now) {
+  times_[j].iterations.push_back(now - iteration_start_[j]);
+  times_[j].finished = now;
+  ++done_[j];
+  const ExecutorJob& job = jobs_[j];
+  if (job.until_end ? !only_endless_left() : done_[j] < job.iterations) {
+    queue_.at(now, {.target = j, .kind = kStartJob});
+    return;
+  }
+  if (job.until_end) return;
+  --unfinished_;
+  makespan_ = std::max(makespan_, now);
+}
+
+}  // namespace weft

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs operations in simulated time over a network model.
+//
+// A job is a row of operations that may run several times. Iteration k starts when iteration k-1 has finished; a job that
+// repeats until the end starts no new iteration once every other job has finished, and its unfinished one is dropped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/core/hash.hpp"
+#include "sim/engine/event_queue.hpp"
+#include "sim/run/network_model.hpp"
+#include "sim/workload/workload.hpp"
+
+namespace weft {
+
+struct ExecutorJob {
+  std::uint32_t first_op = 0, end_op = 0;   // one iteration
+  Time start{0};
+  std::uint32_t iterations = 1;
+  bool until_end = false;
+};
+
+struct JobTimes {
+  Time started{0}, finished{0};
+  std::vector<Time> iterations;             // how long each took
+};
+
+// Something that happens to the machine at a time: a capacity changes.
+struct ScheduledChange {
+  Time when;
+  std::uint32_t resource = 0;
+  Bandwidth capacity;
+};
+
+// Of the last iteration of an operation.
+struct OperationTimes {
+  Time started{-1}, finished{-1};
+  OpId cause;                                // whose end let it start; none for the first
+};
+
+class Executor {
+ public:
+  Executor(Workload& workload, NetworkModel& network) : workload_(workload), network_(network) {}
+
+  // Called now and then with the simulated time; a thrown exception ends the run.
+  std::function<void(Time now, std::uint64_t events)> progress;
+
+  // Runs all jobs. Throws LimitReached and names the unfinished operations when nothing can happen any more.
+  void run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledChange> changes);
+
+  Time makespan() const { return makespan_; }
+  const std::vector<JobTimes>& jobs() const { return times_; }
+  const OperationTimes& times(OpId op) const { return operations_[op]; }
+  std::uint64_t events() const { return events_; }
+  std::string fingerprint() const { return fingerprint_.hex(); }
+
+ private:
+  enum : std::uint32_t { kStartJob, kFinishOp, kReadyOp, kChange };
+
+  void start_iteration(std::uint32_t job, Time now);
+  void ready(OpId op, Time now);
+  void begin(OpId op, Time now);
+  void settle(Time now);                     // what the operations in finished_ set free
+  void finish_job(std::uint32_t job, Time now);
+  bool only_endless_left() const { return unfinished_ == 0; }
+
+  Workload& workload_;
+  NetworkModel& network_;
+  std::vector<ExecutorJob> jobs_;
+  std::vector<JobTimes> times_;
+  std::vector<std::uint32_t> job_of_;        // by operation
+  std::vector<std::uint32_t> left_;          // operations of the running iteration, by job
+  std::vector<Time> iteration_start_;        // by job
+  std::vector<std::uint32_t> done_;          // iterations, by job
+  std::vector<std::uint32_t> waiting_;       // operations still to come before it, by operation
+  IdVector<OpId, OperationTimes> operations_;
+  std::vector<ScheduledChange> changes_;
+  std::vector<OpId> finished_;               // at this instant, not yet settled
+  EventQueue<> queue_;
+  Fingerprint fingerprint_;
+  Time makespan_{0};
+  std::uint64_t events_ = 0;
+  std::size_t unfinished_ = 0;               // jobs that end by themselves
+};
+
+}  // namespace weft

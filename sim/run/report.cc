@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/core/check.hpp"
+
+namespace weft {
+namespace {
+
+std::string time_text(double seconds) { return to_text(Time{static_cast<std::int64_t>(seconds * 1e12 + 0.5)}); }
+std::string bytes_text(double bytes) { return to_text(Bytes{static_cast<std::int64_t>(bytes + 0.5)}); }
+
+Json to_json(const JobReport& job) {
+  Json out = Json::object();
+  out.set("name", job.name);
+  out.set("kind", job.kind);
+  if (!job.collective.empty()) {
+    out.set("collective", job.collective);
+    out.set("algorithm", job.algorithm);
+    out.set("channels", std::uint64_t{job.channels});
+  }
+  out.set("ranks", std::uint64_t{job.ranks});
+  out.set("bytes", job.bytes);
+  out.set("time_s", job.time_s);
+  out.set("start_s", job.start_s);
+  out.set("finish_s", job.finish_s);
+  out.set("iterations", std::uint64_t{job.iterations});
+  if (!job.collective.empty()) {
+    out.set("algbw_gbs", job.algbw_gbs);
+    out.set("busbw_gbs", job.busbw_gbs);
+  }
+  if (!job.groups.empty()) {
+    Json& groups = out.set("groups", Json::array());
+    for (const GroupReport& group : job.groups) {
+      Json g = Json::object();
+      g.set("ranks", std::uint64_t{group.ranks});
+      Json& ends = g.set("gpus", Json::array());
+      for (const std::string& gpu : group.gpus) ends.push(gpu);
+      g.set("time_s", group.time_s);
+      groups.push(std::move(g));
+    }
+  }
+  if (!job.notes.empty()) {
+    Json& notes = out.set("notes", Json::array());
+    for (const std::string& note : job.notes) notes.push(note);
+  }
+  return out;
+}
+
+}  // namespace
+
+const JobReport& Report::job(std::string_view name) const {
+  const auto found = std::ranges::find(jobs, name, &JobReport::name);
+  WEFT_CHECK(found != jobs.end(), jobs.size());
+  return *found;
+}
+
+Json to_json(const Report& report) {
+  Json out = Json::object();
+  Json& head = out.set("weft", Json::object());
+  head.set("version", report.version);
+  head.set("schema", 1);
+  out.set("scenario", report.scenario);
+  if (!report.question.empty()) out.set("question", report.question);
+  out.set("fabric", report.fabric);
+  out.set("fidelity", report.fidelity);
+  out.set("seed", report.seed);
+  out.set("fingerprint", report.fingerprint);
+  out.set("time_s", report.time_s);
+  out.set("bound_s", report.bound_s);
+  out.set("bound_by", report.bound_by);
+  out.set("events", report.events);
+  out.set("wall_s", report.wall_s);
+  out.set("peak_rss_bytes", report.peak_rss_bytes);
+  Json& jobs = out.set("jobs", Json::array());
+  for (const JobReport& job : report.jobs) jobs.push(to_json(job));
+  Json& flows = out.set("flows", Json::array());
+  for (const FlowReport& flow : report.flows) {
+    Json f = Json::object();
+    f.set("id", flow.id);
+    f.set("src", flow.src);
+    f.set("dst", flow.dst);
+    f.set("bytes", flow.bytes);
+    f.set("start_s", flow.start_s);
+    f.set("finish_s", flow.finish_s);
+    f.set("rate_gbs", flow.rate_gbs);
+    f.set("retransmitted_bytes", 0);
+    flows.push(std::move(f));
+  }
+  Json& links = out.set("links", Json::array());
+  for (const LinkReport& link : report.links) {
+    Json l = Json::object();
+    l.set("id", link.id);
+    l.set("class", link.link_class);
+    l.set("tier", link.tier);
+    l.set("bytes", link.bytes);
+    l.set("utilisation", link.utilisation);
+    links.push(std::move(l));
+  }
+  Json& left_out = out.set("left_out", Json::object());
+  left_out.set("flows", std::uint64_t{report.flows_cut});
+  left_out.set("links", std::uint64_t{report.links_cut});
+  Json& path = out.set("critical_path", Json::array());
+  for (const CriticalStep& step : report.critical_path) {
+    Json s = Json::object();
+    s.set("op", step.op);
+    s.set("resource", step.resource);
+    s.set("start_s", step.start_s);
+    s.set("duration_s", step.duration_s);
+    path.push(std::move(s));
+  }
+  Json& bottlenecks = out.set("bottlenecks", Json::array());
+  for (const Bottleneck& b : report.bottlenecks) {
+    Json j = Json::object();
+    j.set("resource", b.resource);
+    j.set("share", b.share);
+    j.set("gain_if_infinite_s", b.gain_if_infinite_s);
+    bottlenecks.push(std::move(j));
+  }
+  Json& evidence = out.set("evidence", Json::object());
+  evidence.set("measured", std::uint64_t{report.evidence.measured});
+  evidence.set("datasheet", std::uint64_t{report.evidence.datasheet});
+  evidence.set("assumed", std::uint64_t{report.evidence.assumed});
+  Json& network = out.set("network", Json::object());
+  network.set("events", report.network.events);
+  network.set("solves", report.network.solves);
+  network.set("remembered", report.network.remembered);
+  network.set("merged_flows", report.network.merged_flows);
+  Json& warnings = out.set("warnings", Json::array());
+  for (const Warning& warning : report.warnings) {
+    Json w = Json::object();
+    w.set("code", warning.code);
+    w.set("text", warning.text);
+    warnings.push(std::move(w));
+  }
+  out.set("effective", report.effective);
+  return out;
+}
+
+std::string summary(const Report& report) {
+  std::string out;
+  const auto line = [&](const std::string& text) { out += text + "\n"; };
+  if (!report.scenario.empty() || !report.question.empty()) {
+    line(report.question.empty() ? report.scenario : report.scenario.empty() ? report.question : report.scenario + ": " + report.question);
+  }
+  const double ratio = report.bound_s > 0 ? report.time_s / report.bound_s : 0;
+  line(fmt::format("time {}   bound {}   ratio {:.3f}   set by {}", time_text(report.time_s), time_text(report.bound_s), ratio,
+                   report.bound_by.empty() ? "nothing that moves" : report.bound_by));
+  line(fmt::format("fabric {}   fidelity {}   seed {}   fingerprint {}", report.fabric, report.fidelity, report.seed,
+                   report.fingerprint));
+  line("");
+  for (const JobReport& job : report.jobs) {
+    if (!job.collective.empty()) {
+      line(fmt::format("{}: {} of {} over {} GPUs, {} with {} channel{}: {}, algbw {:.2f} GB/s, busbw {:.2f} GB/s", job.name,
+                       job.collective, bytes_text(job.bytes), job.ranks, job.algorithm, job.channels, job.channels == 1 ? "" : "s",
+                       time_text(job.time_s), job.algbw_gbs, job.busbw_gbs));
+    } else {
+      line(fmt::format("{}: {} of {}: {}", job.name, job.kind, bytes_text(job.bytes), time_text(job.time_s)));
+    }
+    if (job.groups.size() > 1) {
+      const auto [fast, slow] = std::ranges::minmax_element(job.groups, {}, &GroupReport::time_s);
+      line(fmt::format("  {} groups: fastest {}, slowest {} ({} ... {})", job.groups.size(), time_text(fast->time_s),
+                       time_text(slow->time_s), slow->gpus.front(), slow->gpus.back()));
+    }
+    for (const std::string& note : job.notes) line("  " + note);
+  }
+  if (!report.flows.empty()) {
+    line("");
+    line(fmt::format("{:<24} {:>24} {:>12} {:>12} {:>12}", "from", "to", "size", "finish", "GB/s"));
+    for (const FlowReport& flow : report.flows) {
+      line(fmt::format("{:<24} {:>24} {:>12} {:>12} {:>12.2f}", flow.src, flow.dst, bytes_text(flow.bytes), time_text(flow.finish_s),
+                       flow.rate_gbs));
+    }
+    if (report.flows_cut > 0) line(fmt::format("... and {} more flows", report.flows_cut));
+  }
+  if (!report.bottlenecks.empty()) {
+    line("");
+    line(fmt::format("{:<44} {:>8} {:>16}", "what limits it", "in use", "gain if infinite"));
+    for (const Bottleneck& b : report.bottlenecks) {
+      line(fmt::format("{:<44} {:>7.1f}% {:>16}", b.resource, 100 * b.share, time_text(b.gain_if_infinite_s)));
+    }
+  }
+  if (!report.links.empty()) {
+    line("");
+    line(fmt::format("{:<44} {:>12} {:>12} {:>8}", "busiest links", "class", "bytes", "in use"));
+    for (const LinkReport& link : report.links) {
+      line(fmt::format("{:<44} {:>12} {:>12} {:>7.1f}%", link.id, link.link_class, bytes_text(link.bytes), 100 * link.utilisation));
+    }
+    if (report.links_cut > 0) line(fmt::format("... and {} more links", report.links_cut));
+  }
+  if (!report.critical_path.empty()) {
+    line("");
+    line("critical path");
+    for (const CriticalStep& step : report.critical_path) {
+      line(fmt::format("  {:>12}  {:<36} {} at {}", time_text(step.duration_s), step.op, step.resource, time_text(step.start_s)));
+    }
+  }
+  line("");
+  line(fmt::format("values: {} measured, {} from datasheets, {} assumed", report.evidence.measured, report.evidence.datasheet,
+                   report.evidence.assumed));
+  for (const Warning& warning : report.warnings) line(fmt::format("warning ({}): {}", warning.code, warning.text));
+  return out;
+}
+
+}  // namespace weft

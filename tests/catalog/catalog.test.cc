@@ -10,6 +10,7 @@
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/units.hpp"
+#include "sim/fabric/fabric.hpp"
 #include "sim/fabric/link_law.hpp"
 #include "sim/fabric/spec.hpp"
 #include "tools/cli/file_source.hpp"
@@ -204,6 +205,19 @@ TEST(Catalog, EveryLinkInAServerHasALaw) {
     for (const LinkEntry& entry : server.links) link_law(entry.link, link_classes(), out);
     EXPECT_TRUE(out.problems().empty()) << name << ":\n" << out.text();
   }
+}
+
+TEST(Catalog, EveryServerAndFabricBuilds) {
+  for_each_file([](std::string_view kind, const std::string& name, const std::string& path) {
+    if (kind != "server" && kind != "fabric") return;
+    Configs configs = catalogue();
+    Diagnostics out;
+    Loader loader(configs, out);
+    FabricSpec spec = read_fabric(loader.load_file(path), {}, out);
+    ASSERT_TRUE(out.ok()) << name << ":\n" << out.text();
+    build_fabric(std::move(spec), link_classes(), out);
+    EXPECT_TRUE(out.problems().empty()) << name << ":\n" << out.text();
+  });
 }
 
 // ---- the helpers above

@@ -115,7 +115,8 @@ TEST(EventQueue, ClearForgetsEventsAndTime) {
 
 template <class Queue>
 class AnyEventQueue : public testing::Test {};
-using Shapes = testing::Types<EventQueue<Event, 2>, EventQueue<Event, 4>, EventQueue<Event, 8>, EventQueue<SmallEvent>>;
+using Shapes = testing::Types<EventQueue<Event, 2>, EventQueue<Event, 4>, EventQueue<Event, 8>,
+                              EventQueue<SmallEvent>>;
 TYPED_TEST_SUITE(AnyEventQueue, Shapes);
 
 TYPED_TEST(AnyEventQueue, LeavesAsASortedListWould) {

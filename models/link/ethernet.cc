@@ -41,7 +41,9 @@ LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
   if (!spec.rate) report_missing(spec, "rate", R"("rate": "400 Gb/s")", out);
   else law.raw = *spec.rate;
   if (spec.mtu.count == 0) {
-    if (asks_efficiency(spec)) report_missing(spec, "mtu", R"("mtu": "4 KiB" for roce, "9000 B" or "1500 B" for the others)", out);
+    if (asks_efficiency(spec)) {
+      report_missing(spec, "mtu", R"("mtu": "4 KiB" for roce, "9000 B" or "1500 B" for the others)", out);
+    }
     return law;
   }
   if (spec.transport == Transport::roce && spec.mtu > 4_KiB) {

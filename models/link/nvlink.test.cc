@@ -15,8 +15,8 @@ double bundle(int generation, int links, const std::string& payload) {
 TEST(NvlinkLaw, RawRateIsLanesTimesLaneRate) {
   const Bandwidth expected[] = {160_Gbps, Bandwidth{206'250'000'000}, 200_Gbps, 200_Gbps, 400_Gbps};
   for (int generation = 1; generation <= 5; ++generation) {
-    const TestedLink link = test_link(kNvlinkLink, R"("class": "nvlink", "payload": "256 B", "header": "16 B", "generation": )" +
-                                                       std::to_string(generation));
+    const TestedLink link = test_link(
+        kNvlinkLink, R"("class": "nvlink", "payload": "256 B", "header": "16 B", "generation": )" + std::to_string(generation));
     EXPECT_EQ(link.law.raw, expected[generation - 1]) << generation;
   }
 }

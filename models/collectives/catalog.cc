@@ -14,6 +14,7 @@ std::span<const AlgorithmEntry* const> all_algorithms() {
       &kPairwise,
       &kBruck,
       &kBinomial,
+      &kHierarchical,
       &kInSwitch,
   };
   return kAll;

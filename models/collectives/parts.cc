@@ -84,15 +84,4 @@ Channel all_pairs(std::uint32_t ranks, Bytes bytes) {
   return all_pairs(std::move(group), bytes);
 }
 
-Channel loaded(Channel::Form form, const std::vector<LoadedEdge>& edges) {
-  Channel channel{.form = form};
-  for (const LoadedEdge& edge : edges) channel.bytes = std::max(channel.bytes, edge.bytes);
-  channel.edges.reserve(edges.size());
-  for (const LoadedEdge& edge : edges) {
-    const double weight = edge.bytes == channel.bytes ? 1 : edge.bytes.value() / channel.bytes.value();
-    channel.edges.push_back({edge.src, edge.dst, weight});
-  }
-  return channel;
-}
-
 }  // namespace weft::collectives

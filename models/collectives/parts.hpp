@@ -43,13 +43,6 @@ Bytes fraction(Bytes a, std::uint64_t numerator, std::uint64_t denominator);
 Channel all_pairs(Ranks group, Bytes bytes);
 Channel all_pairs(std::uint32_t ranks, Bytes bytes);
 
-// A channel of edges that carry different amounts; edges of zero bytes stay, with weight zero.
-struct LoadedEdge {
-  std::uint32_t src = 0, dst = 0;
-  Bytes bytes;
-};
-Channel loaded(Channel::Form form, const std::vector<LoadedEdge>& edges);
-
 constexpr std::uint32_t floor_log2(std::uint32_t n) {
   std::uint32_t k = 0;
   while (n >> (k + 1) != 0) ++k;

@@ -38,11 +38,12 @@ class Fingerprint {
     return mix(static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
   }
   template <class E>
-    requires std::is_enum_v<E>
-  Fingerprint& add(E value) {
+  requires std::is_enum_v<E> Fingerprint& add(E value) {
     return add(static_cast<std::underlying_type_t<E>>(value));
   }
-  Fingerprint& add(double value) { return mix(std::bit_cast<std::uint64_t>(value)); }  // the bits: -0 is not 0
+  Fingerprint& add(double value) {
+    return mix(std::bit_cast<std::uint64_t>(value));
+  }  // the bits: -0 is not 0
   Fingerprint& add(std::string_view text) { return mix(text.size()).mix(stable_hash(text)); }
   Fingerprint& add(Time value) { return add(value.ps); }
   Fingerprint& add(Bytes value) { return add(value.count); }

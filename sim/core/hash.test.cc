@@ -19,7 +19,8 @@ TEST(Mix64, KeepsDistinctValuesDistinct) {
   std::set<std::uint64_t> seen;
   for (std::uint64_t i = 0; i < 10'000; ++i) seen.insert(mix64(i));
   EXPECT_EQ(seen.size(), 10'000u);
-  EXPECT_EQ(mix64(0x9e3779b97f4a7c15ULL), 0xe220a8397b1dcdafULL);  // SplitMix64's first output for seed 0
+  EXPECT_EQ(mix64(0x9e3779b97f4a7c15ULL),
+            0xe220a8397b1dcdafULL);  // SplitMix64's first output for seed 0
 }
 
 TEST(Fingerprint, OrderMatters) {
@@ -41,7 +42,8 @@ TEST(Fingerprint, WidthOfAnIntegerDoesNotMatterButItsValueDoes) {
 }
 
 TEST(Fingerprint, IsTheSameOnEveryCompiler) {
-  const auto trace = Fingerprint().add(17).add(500_ns).add(4_MiB).add(400_Gbps).add(0.1).add("gpu0");
+  const auto trace =
+      Fingerprint().add(17).add(500_ns).add(4_MiB).add(400_Gbps).add(0.1).add("gpu0");
   EXPECT_EQ(trace.hex(), "27589ffe900a0351");
   EXPECT_EQ(Fingerprint().hex().size(), 16u);
 }

@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr unsigned kSubBits = 6;                 // 64 bins per octave
+constexpr unsigned kSubBits = 6;                    // 64 bins per octave
 constexpr std::uint64_t kExact = 2ULL << kSubBits;  // magnitudes below have a bin each
 
 std::uint64_t magnitude(std::int64_t value) {
@@ -77,11 +77,13 @@ std::vector<Histogram::Bin> Histogram::bins() const {
     const Span span = span_of(i);
     // The bin of -2^63 is cut at the end of the type.
     const std::uint64_t far = std::min(span.high, std::uint64_t{1} << 63);
-    if (negative_[i] > 0) out.push_back({signed_value(far, true), signed_value(span.low, true), negative_[i]});
+    if (negative_[i] > 0)
+      out.push_back({signed_value(far, true), signed_value(span.low, true), negative_[i]});
   }
   for (std::size_t i = 0; i < positive_.size(); ++i) {
     const Span span = span_of(i);
-    if (positive_[i] > 0) out.push_back({signed_value(span.low, false), signed_value(span.high, false), positive_[i]});
+    if (positive_[i] > 0)
+      out.push_back({signed_value(span.low, false), signed_value(span.high, false), positive_[i]});
   }
   return out;
 }

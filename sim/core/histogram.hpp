@@ -41,7 +41,8 @@ class Histogram {
  private:
   __extension__ typedef __int128 Sum;
 
-  std::vector<std::uint64_t> positive_, negative_;  // by bin of the magnitude; the last bin is never empty
+  std::vector<std::uint64_t> positive_,
+      negative_;  // by bin of the magnitude; the last bin is never empty
   std::uint64_t count_ = 0;
   Sum sum_ = 0;
   std::int64_t min_ = std::numeric_limits<std::int64_t>::max();

@@ -88,7 +88,8 @@ TEST(Histogram, BinsTileTheNumbers) {
     EXPECT_LE(bin.low, bin.high);
     EXPECT_LT(before, bin.low);
     before = bin.high;
-    const double nearest = std::min(std::fabs(static_cast<double>(bin.low)), std::fabs(static_cast<double>(bin.high)));
+    const double nearest =
+        std::min(std::fabs(static_cast<double>(bin.low)), std::fabs(static_cast<double>(bin.high)));
     EXPECT_LE(static_cast<double>(bin.high) - static_cast<double>(bin.low), nearest / 64);
   }
 }

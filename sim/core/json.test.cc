@@ -17,7 +17,9 @@ struct Parsed {
 };
 
 // "line:column" of a value or problem.
-std::string at(Place place) { return std::to_string(place.line) + ":" + std::to_string(place.column); }
+std::string at(Place place) {
+  return std::to_string(place.line) + ":" + std::to_string(place.column);
+}
 std::string first_problem(std::string_view text) {
   const Parsed parsed(text);
   if (parsed.out.problems().empty()) return "none";
@@ -34,7 +36,8 @@ TEST(ParseJson, KeepsValuesAndTheOrderOfKeys) {
 }
 
 TEST(ParseJson, WholeNumbersStayWhole) {
-  const Parsed parsed("[9223372036854775807, -9223372036854775808, 9223372036854775808, 1.0, 1e2, 0.1, -0]");
+  const Parsed parsed(
+      "[9223372036854775807, -9223372036854775808, 9223372036854775808, 1.0, 1e2, 0.1, -0]");
   ASSERT_TRUE(parsed.out.ok()) << parsed.out.text();
   const auto& items = parsed.json.items;
   EXPECT_EQ(items[0].integer, std::numeric_limits<std::int64_t>::max());
@@ -48,7 +51,9 @@ TEST(ParseJson, WholeNumbersStayWhole) {
 }
 
 TEST(ParseJson, EveryValueAndKeyKnowsItsPlace) {
-  const Parsed parsed("{\"a\": 12,\n  \"bc\": [true, null ,\"x\",\n-3.5e2\n],\n \"d\" : {\"e\":false}, \"f\":{}}\n");
+  const Parsed parsed(
+      "{\"a\": 12,\n  \"bc\": [true, null ,\"x\",\n-3.5e2\n],\n \"d\" : {\"e\":false}, "
+      "\"f\":{}}\n");
   ASSERT_TRUE(parsed.out.ok()) << parsed.out.text();
   const Json& j = parsed.json;
   EXPECT_EQ(at(j.place), "1:1");
@@ -66,7 +71,8 @@ TEST(ParseJson, EveryValueAndKeyKnowsItsPlace) {
 }
 
 TEST(ParseJson, NumbersAreFoundWhateverFollowsThem) {
-  for (const char* text : {"[ 12]", "[ 12 ]", "[ 12,1]", "[ 12\n]", "[ 12\r\n]", "[ 12\n\n]", "[ 12\t]"}) {
+  for (const char* text :
+       {"[ 12]", "[ 12 ]", "[ 12,1]", "[ 12\n]", "[ 12\r\n]", "[ 12\n\n]", "[ 12\t]"}) {
     EXPECT_EQ(at(Parsed(text).json.items[0].place), "1:3") << text;
   }
   EXPECT_EQ(at(Parsed("[1,\n\n   -7\n\n,2]").json.items[1].place), "3:4");
@@ -76,9 +82,11 @@ TEST(ParseJson, NumbersAreFoundWhateverFollowsThem) {
 }
 
 TEST(ParseJson, ColumnsAreBytes) {
-  EXPECT_EQ(at(Parsed("{\"\xc3\xa9\": 1, \"b\": 2}").json.find("b")->place), "1:16");        // é is two bytes
-  EXPECT_EQ(at(Parsed("[\"\xe2\x82\xac\xe2\x82\xac\", 5]").json.items[1].place), "1:12");     // € is three
-  EXPECT_EQ(at(Parsed("[\t\t5]").json.items[0].place), "1:4");                                // a tab is one
+  EXPECT_EQ(at(Parsed("{\"\xc3\xa9\": 1, \"b\": 2}").json.find("b")->place),
+            "1:16");  // é is two bytes
+  EXPECT_EQ(at(Parsed("[\"\xe2\x82\xac\xe2\x82\xac\", 5]").json.items[1].place),
+            "1:12");                                            // € is three
+  EXPECT_EQ(at(Parsed("[\t\t5]").json.items[0].place), "1:4");  // a tab is one
 }
 
 TEST(ParseJson, WindowsLineEndsCountOnce) {
@@ -108,7 +116,8 @@ TEST(ParseJson, StringsWithQuotesAndEscapesKeepTheirPlace) {
 }
 
 TEST(ParseJson, DuplicateKeysAreNamedWhereTheyRepeat) {
-  EXPECT_EQ(first_problem("{\"a\": 1,\n \"b\": 2,\n \"a\": 3}"), "3:2 key \"a\" appears twice in one object");
+  EXPECT_EQ(first_problem("{\"a\": 1,\n \"b\": 2,\n \"a\": 3}"),
+            "3:2 key \"a\" appears twice in one object");
   EXPECT_EQ(first_problem(R"([{"a": 1}, {"a": 2}])"), "none");
   EXPECT_EQ(Parsed(R"({"a": 1, "a": 2, "b": 1, "b": 1})").out.error_count(), 2u);
 }
@@ -117,15 +126,47 @@ TEST(ParseJson, NotANumberHasACure) {
   for (const char* text : {"{\"a\": NaN}", "{\"a\": nan}", "{\"a\": -NaN}"}) {
     const Parsed parsed(text);
     ASSERT_EQ(parsed.out.error_count(), 1u) << text;
-    EXPECT_NE(parsed.out.text().find("JSON has no NaN"), std::string::npos) << text << parsed.out.text();
+    EXPECT_NE(parsed.out.text().find("JSON has no NaN"), std::string::npos)
+        << text << parsed.out.text();
   }
 }
 
 TEST(ParseJson, WhatIsNotJsonIsRefusedWithItsPlace) {
-  for (const char* text :
-       {"", " ", "{", "[", "[1", "{\"a\"", "{\"a\":", "{\"a\": 1", "{\"a\": 1,", "\"abc", "tru", "nul", "[1,]", "{\"a\": 1,}",
-        "{a: 1}", "{'a': 1}", "[1] 2", "{} {}", "// note\n{}", "[01]", "[1.]", "[.5]", "[+1]", "[Infinity]", "[-Infinity]",
-        "[1e400]", "[-1e400]", "[\"\\x\"]", "[\"\\ud800\"]", "[\"a\nb\"]", "[\"\xff\"]", "[\"\xc3\"]", "]", "}", ","}) {
+  for (const char* text : {"",
+                           " ",
+                           "{",
+                           "[",
+                           "[1",
+                           "{\"a\"",
+                           "{\"a\":",
+                           "{\"a\": 1",
+                           "{\"a\": 1,",
+                           "\"abc",
+                           "tru",
+                           "nul",
+                           "[1,]",
+                           "{\"a\": 1,}",
+                           "{a: 1}",
+                           "{'a': 1}",
+                           "[1] 2",
+                           "{} {}",
+                           "// note\n{}",
+                           "[01]",
+                           "[1.]",
+                           "[.5]",
+                           "[+1]",
+                           "[Infinity]",
+                           "[-Infinity]",
+                           "[1e400]",
+                           "[-1e400]",
+                           "[\"\\x\"]",
+                           "[\"\\ud800\"]",
+                           "[\"a\nb\"]",
+                           "[\"\xff\"]",
+                           "[\"\xc3\"]",
+                           "]",
+                           "}",
+                           ","}) {
     const Parsed parsed(text);
     EXPECT_FALSE(parsed.out.ok()) << text;
     ASSERT_FALSE(parsed.out.problems().empty()) << text;
@@ -174,20 +215,28 @@ TEST(ParseJson, ManyKeysAreRefusedQuickly) {
 TEST(ParseJson, EveryCutOfADocumentIsAnError) {
   const std::string text = R"({"a": [1, 2.5, "x\n", {"b": true}], "c": null})";
   ASSERT_TRUE(Parsed(text).out.ok());
-  for (std::size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(Parsed(text.substr(0, n)).out.ok()) << text.substr(0, n);
+  for (std::size_t n = 0; n < text.size(); ++n)
+    EXPECT_FALSE(Parsed(text.substr(0, n)).out.ok()) << text.substr(0, n);
 }
 
 TEST(ParseJson, NoByteSequenceBreaksIt) {
-  const std::string good = "{\"a\": [1, -2.5e3, \"x\\n\\u00e9\", {\"b\": true}],\r\n \"c\": null}\n";
+  const std::string good =
+      "{\"a\": [1, -2.5e3, \"x\\n\\u00e9\", {\"b\": true}],\r\n \"c\": null}\n";
   std::mt19937 luck(1);
   for (int i = 0; i < 20'000; ++i) {
     std::string text = good;
     for (int k = 0; k < 3; ++k) {
       const std::size_t where = luck() % text.size();
       switch (luck() % 3) {
-        case 0: text[where] = static_cast<char>(luck()); break;
-        case 1: text.erase(where, 1 + luck() % 4); break;
-        default: text.insert(where, 1, "{}[]\",:\\\n1e-"[luck() % 12]); break;
+        case 0:
+          text[where] = static_cast<char>(luck());
+          break;
+        case 1:
+          text.erase(where, 1 + luck() % 4);
+          break;
+        default:
+          text.insert(where, 1, "{}[]\",:\\\n1e-"[luck() % 12]);
+          break;
       }
       if (text.empty()) text = " ";
     }
@@ -208,7 +257,8 @@ TEST(JsonText, ReadsBackToTheSame) {
 }
 
 TEST(JsonText, DoublesUseTheFewestDigitsThatReadBack) {
-  for (const double v : {0.1, 1.0 / 3, 1e-300, 5e-324, 1.7976931348623157e308, 123456.789, 2.0, -0.5}) {
+  for (const double v :
+       {0.1, 1.0 / 3, 1e-300, 5e-324, 1.7976931348623157e308, 123456.789, 2.0, -0.5}) {
     Json list = Json::array();
     list.push(v);
     EXPECT_EQ(Parsed(to_text(list, 0)).json.items[0].number, v) << to_text(list, 0);
@@ -227,7 +277,9 @@ TEST(JsonText, ShortGroupsStayOnOneLine) {
   EXPECT_EQ(to_text(json, 0).find('\n'), std::string::npos);
 }
 
-TEST(JsonText, BadUtf8IsReplacedNotThrown) { EXPECT_EQ(to_text(Json("a\xff")), "\"a\xef\xbf\xbd\""); }
+TEST(JsonText, BadUtf8IsReplacedNotThrown) {
+  EXPECT_EQ(to_text(Json("a\xff")), "\"a\xef\xbf\xbd\"");
+}
 
 TEST(Json, SetReplacesOrAppends) {
   Json json = Json::object();

@@ -53,7 +53,8 @@ struct Loaded {
     files.texts["lib/link/fast.json"] = R"({"rate": "400 Gb/s", "delay": "5 ns"})";
     files.texts["lib/link/slow.json"] = R"({"rate": "10 Gb/s"})";
     files.texts["lib/switch/box.json"] = R"({"ports": 64, "link": "fast"})";
-    files.texts["lib/server/node.json"] = R"({"nodes": [{"id": "gpu[0-7]", "model": "gpu1"}, {"id": "cpu"}],
+    files.texts["lib/server/node.json"] =
+        R"({"nodes": [{"id": "gpu[0-7]", "model": "gpu1"}, {"id": "cpu"}],
       "links": [{"a": "gpu0", "link": "fast"}]})";
     files.texts["lib/gpu/gpu1.json"] = R"({"memory": "80 GB"})";
     files.texts["lib/fabric/pair.json"] = R"({"servers": 2, "server": "node",
@@ -66,16 +67,19 @@ struct Loaded {
 
 Loaded main_file(const std::string& text) { return Loaded(Texts{{"main.json", text}}); }
 
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST(Loader, NamesOfComponentsAreReplacedAllTheWayDown) {
   const auto loaded = main_file(R"({"fabric": "pair", "name": "fast"})");
   ASSERT_TRUE(loaded.out.ok()) << loaded.problems();
-  EXPECT_EQ(loaded.text(),
-            R"({"fabric": {"servers": 2, "server": {"nodes": [{"id": "gpu[0-7]", "model": {"memory": "80 GB"}}, )"
-            R"({"id": "cpu"}], "links": [{"a": "gpu0", "link": {"rate": "400 Gb/s", "delay": "5 ns"}}]}, )"
-            R"("network": {"switch": {"ports": 64, "link": {"rate": "400 Gb/s", "delay": "5 ns"}}, )"
-            R"("link": {"rate": "10 Gb/s"}}}, "name": "fast"})");
+  EXPECT_EQ(
+      loaded.text(),
+      R"({"fabric": {"servers": 2, "server": {"nodes": [{"id": "gpu[0-7]", "model": {"memory": "80 GB"}}, )"
+      R"({"id": "cpu"}], "links": [{"a": "gpu0", "link": {"rate": "400 Gb/s", "delay": "5 ns"}}]}, )"
+      R"("network": {"switch": {"ports": 64, "link": {"rate": "400 Gb/s", "delay": "5 ns"}}, )"
+      R"("link": {"rate": "10 Gb/s"}}}, "name": "fast"})");
 }
 
 TEST(Loader, AServerMayStandWhereAFabricIsExpected) {
@@ -85,7 +89,8 @@ TEST(Loader, AServerMayStandWhereAFabricIsExpected) {
 }
 
 TEST(Loader, UseIsTheSameAsTheName) {
-  EXPECT_EQ(main_file(R"({"fabric": {"use": "pair"}})").text(), main_file(R"({"fabric": "pair"})").text());
+  EXPECT_EQ(main_file(R"({"fabric": {"use": "pair"}})").text(),
+            main_file(R"({"fabric": "pair"})").text());
 }
 
 TEST(Loader, ValuesKeepThePlaceWhereTheyWereWritten) {
@@ -102,16 +107,19 @@ TEST(Loader, ValuesKeepThePlaceWhereTheyWereWritten) {
 }
 
 TEST(Loader, SetReachesThroughNestedUses) {
-  const auto loaded = main_file(R"({"fabric": {"use": "pair", "set": {"/servers": 16, "/network/switch/link/rate": "800 Gb/s",
+  const auto loaded = main_file(
+      R"({"fabric": {"use": "pair", "set": {"/servers": 16, "/network/switch/link/rate": "800 Gb/s",
     "/server/nodes/0/model/memory": "96 GB", "/network/oversubscription": 2}}})");
   ASSERT_TRUE(loaded.out.ok()) << loaded.problems();
   const Json& fabric = *loaded.json.find("fabric");
   EXPECT_EQ(fabric.find("servers")->integer, 16);
   EXPECT_EQ(fabric.find("network")->find("switch")->find("link")->find("rate")->text, "800 Gb/s");
   EXPECT_EQ(fabric.find("network")->find("oversubscription")->integer, 2);
-  EXPECT_EQ(fabric.find("server")->find("nodes")->items[0].find("model")->find("memory")->text, "96 GB");
+  EXPECT_EQ(fabric.find("server")->find("nodes")->items[0].find("model")->find("memory")->text,
+            "96 GB");
   // The other user of the same link is untouched.
-  EXPECT_EQ(fabric.find("server")->find("links")->items[0].find("link")->find("rate")->text, "400 Gb/s");
+  EXPECT_EQ(fabric.find("server")->find("links")->items[0].find("link")->find("rate")->text,
+            "400 Gb/s");
 }
 
 TEST(Loader, SetMayPutANameWhereAComponentBelongs) {
@@ -124,41 +132,54 @@ TEST(Loader, SetMayPutANameWhereAComponentBelongs) {
 }
 
 TEST(Loader, SetsApplyInTheOrderWritten) {
-  const auto loaded = main_file(R"({"link": {"use": "fast", "set": {"/rate": "1 b/s", "": 1, "/": 2}}})");
+  const auto loaded =
+      main_file(R"({"link": {"use": "fast", "set": {"/rate": "1 b/s", "": 1, "/": 2}}})");
   EXPECT_EQ(loaded.json.find("link")->find("rate")->text, "1 b/s");
-  EXPECT_EQ(loaded.out.error_count(), 1u) << loaded.problems();  // "" is the whole document; "/" is the empty key
+  EXPECT_EQ(loaded.out.error_count(), 1u)
+      << loaded.problems();  // "" is the whole document; "/" is the empty key
 }
 
 TEST(Loader, TheOuterSetWins) {
-  const Loaded loaded(Texts{{"main.json", R"({"fabric": {"use": "mid.json", "set": {"/servers": 9}}})"},
-                       {"mid.json", R"({"use": "pair", "set": {"/servers": 5, "/network/link/rate": "7 Gb/s"}})"}});
+  const Loaded loaded(Texts{
+      {"main.json", R"({"fabric": {"use": "mid.json", "set": {"/servers": 9}}})"},
+      {"mid.json", R"({"use": "pair", "set": {"/servers": 5, "/network/link/rate": "7 Gb/s"}})"}});
   ASSERT_TRUE(loaded.out.ok()) << loaded.problems();
   EXPECT_EQ(loaded.json.find("fabric")->find("servers")->integer, 9);
 }
 
 TEST(Loader, SetOnAMissingPathNamesTheNearest) {
-  EXPECT_EQ(main_file("{\"fabric\": {\"use\": \"pair\",\n \"set\": {\"/netwrok/link/rate\": \"1 Gb/s\"}}}").problems(),
-            "main.json:2:32: error: /netwrok/link/rate: the document has no \"netwrok\", did you mean \"network\"?\n");
-  EXPECT_TRUE(contains(main_file(R"({"fabric": {"use": "pair", "set": {"/server/nodes/2/id": "x"}}})").problems(),
-                       "/server/nodes has 2 items, there is no item \"2\""));
-  for (const char* pointer : {"servers", "/servers/x", "/server/nodes/-", "/server/nodes/-1/id", "/server/nodes/1x/id",
-                              "/a~b", "/server/nodes/99999999999999999999/id"}) {
-    const auto loaded = main_file(R"({"fabric": {"use": "pair", "set": {")" + std::string(pointer) + R"(": 1}}})");
+  EXPECT_EQ(
+      main_file(
+          "{\"fabric\": {\"use\": \"pair\",\n \"set\": {\"/netwrok/link/rate\": \"1 Gb/s\"}}}")
+          .problems(),
+      "main.json:2:32: error: /netwrok/link/rate: the document has no \"netwrok\", did you mean "
+      "\"network\"?\n");
+  EXPECT_TRUE(contains(
+      main_file(R"({"fabric": {"use": "pair", "set": {"/server/nodes/2/id": "x"}}})").problems(),
+      "/server/nodes has 2 items, there is no item \"2\""));
+  for (const char* pointer :
+       {"servers", "/servers/x", "/server/nodes/-", "/server/nodes/-1/id", "/server/nodes/1x/id",
+        "/a~b", "/server/nodes/99999999999999999999/id"}) {
+    const auto loaded =
+        main_file(R"({"fabric": {"use": "pair", "set": {")" + std::string(pointer) + R"(": 1}}})");
     EXPECT_EQ(loaded.out.error_count(), 1u) << pointer << loaded.problems();
   }
 }
 
 TEST(Loader, UnknownNamesGetTheNearest) {
-  EXPECT_EQ(main_file("{\"fabric\":\n  \"pairr\"}").problems(),
-            "main.json:2:3: error: /fabric: there is no fabric named \"pairr\", did you mean \"pair\"?\n"
-            "    see `weft list`\n");
-  EXPECT_TRUE(contains(main_file(R"({"link": {"use": "fsat"}})").problems(), "/link/use: there is no link named \"fsat\""));
+  EXPECT_EQ(
+      main_file("{\"fabric\":\n  \"pairr\"}").problems(),
+      "main.json:2:3: error: /fabric: there is no fabric named \"pairr\", did you mean \"pair\"?\n"
+      "    see `weft list`\n");
+  EXPECT_TRUE(contains(main_file(R"({"link": {"use": "fsat"}})").problems(),
+                       "/link/use: there is no link named \"fsat\""));
 }
 
 TEST(Loader, OnlySetMayStandBesideUse) {
   const auto loaded = main_file(R"({"link": {"use": "fast", "rate": "1 Gb/s"}})");
   EXPECT_EQ(loaded.out.error_count(), 1u);
-  EXPECT_TRUE(contains(loaded.problems(), "main.json:1:26: error: /link/rate: only \"set\" may stand beside \"use\""));
+  EXPECT_TRUE(contains(loaded.problems(),
+                       "main.json:1:26: error: /link/rate: only \"set\" may stand beside \"use\""));
   EXPECT_TRUE(contains(loaded.problems(), "write \"set\": {\"/rate\": ...}"));
 }
 
@@ -169,11 +190,12 @@ TEST(Loader, UseAndSetHaveTheirTypes) {
 }
 
 TEST(Loader, PathsAreRelativeToTheFileThatNamesThem) {
-  const Loaded loaded(Texts{{"dir/main.json", R"({"fabric": "sub/f.json", "link": {"use": "../own.json"}})"},
-                       {"dir/sub/f.json", R"({"server": "s.json"})"},
-                       {"dir/sub/s.json", R"({"here": true})"},
-                       {"own.json", R"({"rate": "3 Gb/s"})"}},
-                      "dir/main.json");
+  const Loaded loaded(
+      Texts{{"dir/main.json", R"({"fabric": "sub/f.json", "link": {"use": "../own.json"}})"},
+            {"dir/sub/f.json", R"({"server": "s.json"})"},
+            {"dir/sub/s.json", R"({"here": true})"},
+            {"own.json", R"({"rate": "3 Gb/s"})"}},
+      "dir/main.json");
   ASSERT_TRUE(loaded.out.ok()) << loaded.problems();
   EXPECT_TRUE(loaded.json.find("fabric")->find("server")->find("here")->boolean);
   EXPECT_EQ(loaded.json.find("link")->find("rate")->text, "3 Gb/s");
@@ -181,10 +203,11 @@ TEST(Loader, PathsAreRelativeToTheFileThatNamesThem) {
 
 TEST(Loader, CyclesAreNamed) {
   const Loaded loaded(Texts{{"main.json", R"({"fabric": "a.json"})"},
-                       {"a.json", R"({"fabric": {"use": "b.json"}})"},
-                       {"b.json", R"({"server": "a.json"})"}});
+                            {"a.json", R"({"fabric": {"use": "b.json"}})"},
+                            {"b.json", R"({"server": "a.json"})"}});
   EXPECT_EQ(loaded.problems(),
-            "b.json:1:12: error: /server: files include each other in a cycle: main.json -> a.json -> b.json -> a.json\n"
+            "b.json:1:12: error: /server: files include each other in a cycle: main.json -> a.json "
+            "-> b.json -> a.json\n"
             "    break the cycle\n");
 }
 
@@ -201,7 +224,9 @@ TEST(Loader, ChainsOfFilesAreBounded) {
     std::optional<std::string> read(const std::string& path) override {
       return "{\"fabric\": \"" + std::to_string(std::stoi(path) + 1) + ".json\"}";
     }
-    std::optional<std::string> find(std::string_view, const std::string&) override { return std::nullopt; }
+    std::optional<std::string> find(std::string_view, const std::string&) override {
+      return std::nullopt;
+    }
     std::vector<std::string> names(std::string_view) override { return {}; }
   };
   Endless files;
@@ -225,22 +250,27 @@ TEST(Loader, DoublingInclusionsAreBounded) {
 
 TEST(Loader, WhatCannotBeReadIsReportedWhereItWasAskedFor) {
   const auto loaded = main_file(R"({"link": "gone.json"})");
-  EXPECT_TRUE(contains(loaded.problems(), "main.json:1:10: error: /link: cannot read \"gone.json\"")) << loaded.problems();
+  EXPECT_TRUE(
+      contains(loaded.problems(), "main.json:1:10: error: /link: cannot read \"gone.json\""))
+      << loaded.problems();
   EXPECT_EQ(Loaded({}, "gone.json").out.error_count(), 1u);
 }
 
 TEST(Loader, MistakesInsideAnIncludedFileAreShownThere) {
-  const Loaded loaded(Texts{{"main.json", R"({"link": "bad.json"})"}, {"bad.json", "{\n\"rate\" 1}"}});
+  const Loaded loaded(
+      Texts{{"main.json", R"({"link": "bad.json"})"}, {"bad.json", "{\n\"rate\" 1}"}});
   EXPECT_TRUE(contains(loaded.problems(), "bad.json:2:8: error: not JSON")) << loaded.problems();
 }
 
 TEST(Loader, AFileIsReadOnce) {
-  const auto loaded = main_file(R"({"a": {"link": "fast"}, "b": {"link": "fast"}, "c": {"link": {"use": "fast"}}})");
+  const auto loaded = main_file(
+      R"({"a": {"link": "fast"}, "b": {"link": "fast"}, "c": {"link": {"use": "fast"}}})");
   EXPECT_EQ(loaded.files.reads, 2);
 }
 
 TEST(Loader, AllProblemsAreFoundInOnePass) {
-  const auto loaded = main_file(R"({"fabric": "nope", "link": {"use": "fast", "x": 1, "set": {"/y/z": 1}},
+  const auto loaded =
+      main_file(R"({"fabric": "nope", "link": {"use": "fast", "x": 1, "set": {"/y/z": 1}},
     "switch": {"use": 3}, "server": "gone.json"})");
   EXPECT_EQ(loaded.out.error_count(), 5u) << loaded.problems();
 }
@@ -253,10 +283,12 @@ TEST(Loader, SourcesAreNotComponents) {
 TEST(Loader, SetFromOutsideReportsToItsValue) {
   auto loaded = main_file(R"({"fabric": "pair"})");
   loaded.loader.set(loaded.json, "/fabric/network/link", Json("fast"));
-  EXPECT_EQ(loaded.json.find("fabric")->find("network")->find("link")->find("rate")->text, "400 Gb/s");
+  EXPECT_EQ(loaded.json.find("fabric")->find("network")->find("link")->find("rate")->text,
+            "400 Gb/s");
   EXPECT_TRUE(loaded.out.ok());
   loaded.loader.set(loaded.json, "/fabrik/servers", Json(3));
-  EXPECT_TRUE(contains(loaded.problems(), "<command line>: error: /fabrik/servers")) << loaded.problems();
+  EXPECT_TRUE(contains(loaded.problems(), "<command line>: error: /fabrik/servers"))
+      << loaded.problems();
   EXPECT_TRUE(contains(loaded.problems(), "did you mean \"fabric\"?"));
 }
 
@@ -269,7 +301,8 @@ TEST(Loader, ComponentsByName) {
 }
 
 TEST(CountEvidence, TheLongestSourceWins) {
-  const auto loaded = main_file(R"({"rate": "1 Gb/s", "delay": "5 ns", "deep": {"size": "1 KB", "n": 3, "word": "x"},
+  const auto loaded = main_file(
+      R"({"rate": "1 Gb/s", "delay": "5 ns", "deep": {"size": "1 KB", "n": 3, "word": "x"},
     "list": ["1 W"], "sources": {"": "datasheet: a", "/delay": "measured: b", "/deep/size": "assumed: c"}})");
   ASSERT_TRUE(loaded.out.ok());
   const Evidence evidence = count_evidence(loaded.json);
@@ -279,15 +312,17 @@ TEST(CountEvidence, TheLongestSourceWins) {
 }
 
 TEST(CountEvidence, APrefixEndsAtASlash) {
-  const auto loaded = main_file(R"({"rate": "1 Gb/s", "rate_max": "2 Gb/s", "sources": {"/rate": "measured: a"}})");
+  const auto loaded =
+      main_file(R"({"rate": "1 Gb/s", "rate_max": "2 Gb/s", "sources": {"/rate": "measured: a"}})");
   const Evidence evidence = count_evidence(loaded.json);
   EXPECT_EQ(evidence.measured, 1u);
   EXPECT_EQ(evidence.assumed, 1u);
 }
 
 TEST(CountEvidence, ASetValueIsAssumed) {
-  const Loaded loaded(Texts{{"main.json", R"({"link": {"use": "l.json", "set": {"/rate": "2 Gb/s"}}})"},
-                       {"l.json", R"({"rate": "1 Gb/s", "delay": "1 ns", "sources": {"": "measured: x"}})"}});
+  const Loaded loaded(
+      Texts{{"main.json", R"({"link": {"use": "l.json", "set": {"/rate": "2 Gb/s"}}})"},
+            {"l.json", R"({"rate": "1 Gb/s", "delay": "1 ns", "sources": {"": "measured: x"}})"}});
   ASSERT_TRUE(loaded.out.ok()) << loaded.problems();
   const Evidence evidence = count_evidence(loaded.json);
   EXPECT_EQ(evidence.measured, 1u);

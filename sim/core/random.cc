@@ -28,13 +28,15 @@ double log1p_over(double x) {
 
 }  // namespace
 
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key) {
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
   auto& [c0, c1, c2, c3] = counter;
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = kMultiplier0 * c0, p1 = kMultiplier1 * c2;
-    const auto high0 = static_cast<std::uint32_t>(p0 >> 32), high1 = static_cast<std::uint32_t>(p1 >> 32);
+    const auto high0 = static_cast<std::uint32_t>(p0 >> 32),
+               high1 = static_cast<std::uint32_t>(p1 >> 32);
     counter = {high1 ^ c1 ^ key[0], static_cast<std::uint32_t>(p1), high0 ^ c3 ^ key[1],
                static_cast<std::uint32_t>(p0)};
     key[0] += kWeyl0;
@@ -49,8 +51,10 @@ Random::Random(std::uint64_t seed, std::string_view purpose, std::uint64_t entit
 void Random::refill() {
   const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
   const auto high = [](std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32); };
-  const auto out = philox4x32({low(next_block_), high(next_block_), low(entity_), high(entity_)}, {low(key_), high(key_)});
-  for (std::size_t i = 0; i < 2; ++i) block_[i] = out[2 * i] | static_cast<std::uint64_t>(out[2 * i + 1]) << 32;
+  const auto out = philox4x32({low(next_block_), high(next_block_), low(entity_), high(entity_)},
+                              {low(key_), high(key_)});
+  for (std::size_t i = 0; i < 2; ++i)
+    block_[i] = out[2 * i] | static_cast<std::uint64_t>(out[2 * i + 1]) << 32;
   ++next_block_;
   used_ = 0;
 }

@@ -18,7 +18,8 @@ namespace {
 using Block = std::array<std::uint32_t, 4>;
 
 TEST(Philox, MatchesThePublishedVectors) {  // kat_vectors of Random123
-  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}), (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
+            (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr std::uint32_t kOnes = 0xffffffff;
   EXPECT_EQ(philox4x32({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}),
             (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -39,7 +40,11 @@ TEST(Random, SameBitsOnEveryCompiler) {
   Random luck(42, "all", 3);
   Fingerprint drawn;
   for (int i = 0; i < 1000; ++i) {
-    drawn.add(luck.bits()).add(luck.below(1000)).add(luck.uniform()).add(luck.exponential(3)).add(luck.normal());
+    drawn.add(luck.bits())
+        .add(luck.below(1000))
+        .add(luck.uniform())
+        .add(luck.exponential(3))
+        .add(luck.normal());
     drawn.add(luck.lognormal(1, 0.5)).add(luck.zipf(100, 1.1));
   }
   for (const std::uint32_t v : luck.permutation(100)) drawn.add(v);
@@ -57,7 +62,8 @@ TEST(Random, BelowIsUniform) {
 }
 
 TEST(Random, BelowHasNoBiasWhereModuloWould) {
-  constexpr std::uint64_t kThirds = 3ULL << 62;  // a modulo would make the lowest third twice as likely
+  constexpr std::uint64_t kThirds = 3ULL
+                                    << 62;  // a modulo would make the lowest third twice as likely
   Random luck(1, "bias");
   int low = 0;
   for (int i = 0; i < 30'000; ++i) low += luck.below(kThirds) < (1ULL << 62) ? 1 : 0;
@@ -99,7 +105,8 @@ TEST(Random, ZipfFollowsItsPowerLaw) {
   constexpr int kDraws = 100'000;
   for (const double exponent : {0.0, 0.5, 1.0, 2.5}) {
     std::array<double, kNames + 1> weight{};
-    for (std::size_t k = 1; k <= kNames; ++k) weight[k] = std::pow(static_cast<double>(k), -exponent);
+    for (std::size_t k = 1; k <= kNames; ++k)
+      weight[k] = std::pow(static_cast<double>(k), -exponent);
     const double total = std::accumulate(weight.begin(), weight.end(), 0.0);
     std::array<int, kNames + 1> seen{};
     Random luck(1, "zipf");
@@ -150,7 +157,8 @@ TEST(Random, CyclicPermutationIsOneCycle) {
 TEST(PortableMath, AgreesWithLibmToAFewUnits) {
   constexpr double kUlp = 0x1p-52;
   for (double x = 1e-300; x < 1e300; x *= 1.37) {
-    EXPECT_NEAR(portable_log(x), std::log(x), 4 * kUlp * std::fmax(std::fabs(std::log(x)), 0.1)) << x;
+    EXPECT_NEAR(portable_log(x), std::log(x), 4 * kUlp * std::fmax(std::fabs(std::log(x)), 0.1))
+        << x;
   }
   for (double x = -700; x < 700; x += 0.37) {
     EXPECT_NEAR(portable_exp(x) / std::exp(x), 1, 4 * kUlp) << x;

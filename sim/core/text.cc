@@ -44,7 +44,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::optional<std::string> nearest_name(std::string_view word, const std::vector<std::string>& names) {
+std::optional<std::string> nearest_name(std::string_view word,
+                                        const std::vector<std::string>& names) {
   constexpr std::size_t kLongestWord = 128;  // longer ones are not slips of the finger
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
   const std::string plain = lower(word);
@@ -69,7 +70,8 @@ std::optional<std::string> nearest_name(std::string_view word, const std::vector
 
 bool glob_match(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0;
-  std::size_t star = std::string_view::npos, resume = 0;  // where to go on when the last '*' takes one more
+  std::size_t star = std::string_view::npos,
+              resume = 0;  // where to go on when the last '*' takes one more
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
@@ -105,7 +107,8 @@ std::optional<std::vector<std::string>> expand_range(std::string_view text) {
   }
   const std::string_view stem = text.substr(0, open);
   const std::size_t close = text.find(']', open);
-  if (close == std::string_view::npos || stem.find(']') != std::string_view::npos) return std::nullopt;
+  if (close == std::string_view::npos || stem.find(']') != std::string_view::npos)
+    return std::nullopt;
   const std::string_view range = text.substr(open + 1, close - open - 1);
   const std::string_view rest = text.substr(close + 1);
   if (rest.find_first_of("[]") != std::string_view::npos) return std::nullopt;

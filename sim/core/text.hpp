@@ -20,7 +20,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 
 // The name that `word` most likely means: at most about a third of its letters are wrong. A difference in case alone is
 // always near enough; among equals the earliest name wins.
-std::optional<std::string> nearest_name(std::string_view word, const std::vector<std::string>& names);
+std::optional<std::string> nearest_name(std::string_view word,
+                                        const std::vector<std::string>& names);
 
 // Whole-text match: `*` is any run of characters (slashes too), `?` is one character, all else is itself.
 // Time is at most |pattern| * |text|, without recursion.
@@ -33,7 +34,7 @@ std::string join(const std::vector<std::string>& items, std::string_view separat
 inline constexpr std::size_t kMostNames = 65536;
 std::optional<std::vector<std::string>> expand_range(std::string_view text);
 
-std::string json_pointer_escape(std::string_view key);             // "a/b" -> "a~1b"
+std::string json_pointer_escape(std::string_view key);                     // "a/b" -> "a~1b"
 std::optional<std::string> json_pointer_unescape(std::string_view token);  // nullopt on a stray '~'
 
 // The keys of a pointer; "" has none. nullopt when it does not begin with '/' or an escape is malformed.

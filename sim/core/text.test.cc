@@ -22,7 +22,8 @@ TEST(EditDistance, CountsSlipsOfTheFinger) {
 TEST(EditDistance, IsSymmetric) {
   const Names words{"", "a", "fabric", "farbic", "fabrics", "link", "ilnk"};
   for (const auto& a : words) {
-    for (const auto& b : words) EXPECT_EQ(edit_distance(a, b), edit_distance(b, a)) << a << " " << b;
+    for (const auto& b : words)
+      EXPECT_EQ(edit_distance(a, b), edit_distance(b, a)) << a << " " << b;
   }
 }
 
@@ -84,9 +85,10 @@ TEST(ExpandRange, NamesAreCountedInclusively) {
 }
 
 TEST(ExpandRange, MalformedIsNothing) {
-  for (const char* text : {"", "gpu[", "gpu]", "gpu[]", "gpu[0]", "gpu[-]", "gpu[0-]", "gpu[-3]", "gpu[3-0]", "gpu[0-7",
-                           "gpu0-7]", "gpu[0-3]x[0-3]", "gpu[a-b]", "gpu[0 - 3]", "gpu[0--3]", "gpu[00-07]", "gpu]0-3[",
-                           "gpu[[0-3]]", "gpu[0-99999999999]"}) {
+  for (const char* text :
+       {"", "gpu[", "gpu]", "gpu[]", "gpu[0]", "gpu[-]", "gpu[0-]", "gpu[-3]", "gpu[3-0]",
+        "gpu[0-7", "gpu0-7]", "gpu[0-3]x[0-3]", "gpu[a-b]", "gpu[0 - 3]", "gpu[0--3]", "gpu[00-07]",
+        "gpu]0-3[", "gpu[[0-3]]", "gpu[0-99999999999]"}) {
     EXPECT_EQ(expand_range(text), std::nullopt) << text;
   }
 }

@@ -138,8 +138,8 @@ std::optional<std::int64_t> to_base(Decimal number, std::int64_t scale) {
   return static_cast<std::int64_t>(value);
 }
 
-std::optional<std::int64_t> parse_integer(std::string_view text,
-                                          std::initializer_list<std::span<const IntegerUnit>> tables) {
+std::optional<std::int64_t> parse_integer(
+    std::string_view text, std::initializer_list<std::span<const IntegerUnit>> tables) {
   const auto number = take_decimal(text);
   if (!number) return std::nullopt;
   for (const auto table : tables) {
@@ -157,7 +157,8 @@ std::optional<double> parse_real(std::string_view text, std::span<const RealUnit
   for (const RealUnit& unit : table) {
     if (unit.name != text) continue;
     if (number->digits == 0) return 0.0;
-    const std::string plain = fmt::format("{}e{}", number->digits, number->exponent + unit.exponent);
+    const std::string plain =
+        fmt::format("{}e{}", number->digits, number->exponent + unit.exponent);
     double value = 0;
     const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), value);
     if (error != std::errc{} || !std::isfinite(value)) return std::nullopt;
@@ -171,7 +172,8 @@ template <class Unit, class Scaled>
 std::string four_digits(double value, std::span<const Unit> table, Scaled scaled) {
   const double size = std::fabs(value);
   std::size_t i = 0;
-  while (i + 1 < table.size() && scaled(size, table[i]) >= scaled.limit(table[i], table[i + 1])) ++i;
+  while (i + 1 < table.size() && scaled(size, table[i]) >= scaled.limit(table[i], table[i + 1]))
+    ++i;
   return fmt::format("{:.4g} {}", scaled(value, table[i]), table[i].name);
 }
 

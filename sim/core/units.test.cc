@@ -62,9 +62,10 @@ TEST(ParseTime, TheSpaceIsOptionalAndAlone) {
 }
 
 TEST(ParseTime, AnythingElseIsRefused) {
-  for (const char* text : {"", " ", "ns", "500", "-5 ns", "+5 ns", "nan ns", "inf s", "1..5 ns", "1.5.2 ns", "5. ns",
-                           ".5 ns", "0x10 ns", "1e ns", "1e+ ns", "1,5 ns", "5 NS", "5 sec", "5 ns ns", "5 ns 3 us",
-                           "5 us/s", "5 GB", "5 \xc2\xb5s"}) {
+  for (const char* text :
+       {"",        " ",        "ns",      "500",       "-5 ns",   "+5 ns", "nan ns",     "inf s",
+        "1..5 ns", "1.5.2 ns", "5. ns",   ".5 ns",     "0x10 ns", "1e ns", "1e+ ns",     "1,5 ns",
+        "5 NS",    "5 sec",    "5 ns ns", "5 ns 3 us", "5 us/s",  "5 GB",  "5 \xc2\xb5s"}) {
     EXPECT_EQ(parse_time(text), std::nullopt) << text;
   }
 }
@@ -104,8 +105,9 @@ TEST(ParseBandwidth, BitsAndBytesAreExact) {
 }
 
 TEST(ParseBandwidth, AlmostRightIsRefused) {
-  for (const char* text : {"400", "400 Gbit", "400Gb", "400 Gbps", "400 Gb/S", "400 gb/s", "400 Gb/s/s", "400 Gb /s",
-                           "400 GB", "400 G/s", "-400 Gb/s", "400 Gb/s 2"}) {
+  for (const char* text :
+       {"400", "400 Gbit", "400Gb", "400 Gbps", "400 Gb/S", "400 gb/s", "400 Gb/s/s", "400 Gb /s",
+        "400 GB", "400 G/s", "-400 Gb/s", "400 Gb/s 2"}) {
     EXPECT_EQ(parse_bandwidth(text), std::nullopt) << text;
   }
 }
@@ -158,7 +160,8 @@ TEST(ToText, PeopleReadFourDigitsInTheNaturalUnit) {
 }
 
 TEST(ToExactText, ParsesBackToTheSameValue) {
-  for (const std::int64_t v : {0LL, 1LL, 999'999LL, 1'234'567'890'123LL, 9007199254740993LL, 9223372036854775807LL}) {
+  for (const std::int64_t v :
+       {0LL, 1LL, 999'999LL, 1'234'567'890'123LL, 9007199254740993LL, 9223372036854775807LL}) {
     EXPECT_EQ(parse_time(to_exact_text(Time{v})), Time{v});
     EXPECT_EQ(parse_bytes(to_exact_text(Bytes{v})), Bytes{v});
     EXPECT_EQ(parse_bandwidth(to_exact_text(Bandwidth{v})), Bandwidth{v});
@@ -169,11 +172,13 @@ TEST(ToText, ParsesBackToWithinHalfOfTheFourthDigit) {
   std::int64_t v = 1;
   for (int i = 0; i < 400 && v < kMost / 3; ++i, v += v / 10 + 1) {
     const double tolerance = 5.1e-4 * static_cast<double>(v) + 0.5;
-    EXPECT_NEAR(static_cast<double>(parse_time(to_text(Time{v}))->ps), static_cast<double>(v), tolerance);
-    EXPECT_NEAR(parse_bytes(to_text(Bytes{v}))->value(), static_cast<double>(v), tolerance);
-    EXPECT_NEAR(static_cast<double>(parse_bandwidth(to_text(Bandwidth{v}))->bps), static_cast<double>(v), tolerance);
-    EXPECT_NEAR(static_cast<double>(parse_bandwidth(to_text_bytes(Bandwidth{v}))->bps), static_cast<double>(v),
+    EXPECT_NEAR(static_cast<double>(parse_time(to_text(Time{v}))->ps), static_cast<double>(v),
                 tolerance);
+    EXPECT_NEAR(parse_bytes(to_text(Bytes{v}))->value(), static_cast<double>(v), tolerance);
+    EXPECT_NEAR(static_cast<double>(parse_bandwidth(to_text(Bandwidth{v}))->bps),
+                static_cast<double>(v), tolerance);
+    EXPECT_NEAR(static_cast<double>(parse_bandwidth(to_text_bytes(Bandwidth{v}))->bps),
+                static_cast<double>(v), tolerance);
   }
 }
 

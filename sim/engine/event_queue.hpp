@@ -8,17 +8,19 @@
 //
 // Events are plain data of the engine's choosing: 24 bytes are enough for a time, an order and 8 bytes of meaning.
 //
-// Chosen by event_queue.perf.cc, nanoseconds to take one event and put one back with N pending (g++ 12 -O3, best of five runs
-// on a shared 2-core machine; the choice must hold from the few thousand of a fluid run to the millions of an expanded one):
+// Chosen by event_queue.perf.cc: nanoseconds to take one event and put one back, N pending, 32 | 24
+// bytes each (g++ 12 -O3, best of five on a shared 2-core machine). The choice must hold from the
+// thousands of a fluid run to the million of an expanded one.
 //
-//     32-byte events         N = 1 k   10 k   100 k    1 M        24-byte      1 k   10 k   100 k    1 M
-//     std::push_heap             63     87     135     388                      64     89     129     314
-//     2 children                 47     74     143     886                      52     78     140     729
-//     4 children                 50     73     148     447                      50     71     113     393
-//     8 children (chosen)        53     74     112     338                      53     73     115     333
-//     8 children, replace        50     72     112     298                      51     71     106     329
+//     N                           1 k        10 k       100 k         1 M
+//     std::push_heap            63 | 64     87 | 89   135 | 129   388 | 314
+//     2 children                47 | 52     74 | 78   143 | 140   886 | 729
+//     4 children                50 | 50     73 | 71   148 | 113   447 | 393
+//     8 children (chosen)       53 | 53     74 | 73   112 | 115   338 | 333
+//     8 children, replace()     50 | 51     72 | 71   112 | 106   298 | 329
 //
-// clang 14 compiles the comparison to branches: 73, 104, 154, 362 for 8 children, 65, 91, 146, 315 for std::push_heap.
+// clang 14 compiles the comparison to branches, so there 8 children cost 73, 104, 154, 362 and
+// std::push_heap 65, 91, 146, 315.
 #pragma once
 
 #include <algorithm>
@@ -140,13 +142,15 @@ class EventQueue {
       if (first + kArity > size) {
         if (first >= size) break;
         std::size_t best = first;
-        for (std::size_t i = first + 1; i < size; ++i) best = earlier(heap_[i], heap_[best]) ? i : best;
+        for (std::size_t i = first + 1; i < size; ++i)
+          best = earlier(heap_[i], heap_[best]) ? i : best;
         heap_[hole] = heap_[best];
         hole = best;
         break;
       }
       std::size_t best = first;
-      for (std::size_t i = first + 1; i < first + kArity; ++i) best = earlier(heap_[i], heap_[best]) ? i : best;
+      for (std::size_t i = first + 1; i < first + kArity; ++i)
+        best = earlier(heap_[i], heap_[best]) ? i : best;
       heap_[hole] = heap_[best];
       hole = best;
     }

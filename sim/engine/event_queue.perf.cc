@@ -66,7 +66,8 @@ void hold(benchmark::State& state) {
   Queue queue;
   queue.reserve(waiting + 1);
   Random luck(2, "start");
-  for (std::size_t i = 0; i < waiting; ++i) queue.after(Time{static_cast<std::int64_t>(luck.below(10'000'000))}, E{});
+  for (std::size_t i = 0; i < waiting; ++i)
+    queue.after(Time{static_cast<std::int64_t>(luck.below(10'000'000))}, E{});
   std::size_t i = 0;
   const auto step = [&] {
     const E event = queue.pop();
@@ -84,9 +85,12 @@ void hold_replace(benchmark::State& state) {
   const auto waiting = static_cast<std::size_t>(state.range(0));
   Queue queue;
   Random luck(2, "start");
-  for (std::size_t i = 0; i < waiting; ++i) queue.after(Time{static_cast<std::int64_t>(luck.below(10'000'000))}, E{});
+  for (std::size_t i = 0; i < waiting; ++i)
+    queue.after(Time{static_cast<std::int64_t>(luck.below(10'000'000))}, E{});
   std::size_t i = 0;
-  const auto step = [&] { queue.replace_at(queue.next_time() + steps[i++ % steps.size()], queue.next()); };
+  const auto step = [&] {
+    queue.replace_at(queue.next_time() + steps[i++ % steps.size()], queue.next());
+  };
   for (std::size_t warm = 0; warm < waiting; ++warm) step();
   for (auto _ : state) step();
   state.SetItemsProcessed(state.iterations());

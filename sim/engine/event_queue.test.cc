@@ -123,7 +123,8 @@ TYPED_TEST(AnyEventQueue, LeavesAsASortedListWould) {
   Random luck(1, "sorted");
   for (int round = 0; round < 50; ++round) {
     TypeParam queue;
-    std::vector<std::tuple<Time, std::uint64_t>> expected;  // in any order; the earliest is looked for
+    std::vector<std::tuple<Time, std::uint64_t>>
+        expected;  // in any order; the earliest is looked for
     std::uint64_t stamp = 0;
     for (int step = 0; step < 400; ++step) {
       if (expected.empty() || luck.chance(step < 250 ? 0.6 : 0.3)) {

@@ -42,6 +42,22 @@ Bandwidth Fabric::capacity(std::uint32_t resource) const {
   return resource < links_.size() ? links_[LinkId{resource}].rate : duplex_capacity_[resource - links_.size()];
 }
 
+void Fabric::speed_up(Tier tier, LinkClass link_class, std::int64_t factor) {
+  const auto speed = [&](Link& link) {
+    if (link.tier != tier || link.link_class != link_class) return;
+    link.rate = link.rate * factor;
+    link.raw = link.raw * factor;
+  };
+  for (Link& link : links_) speed(link);
+  for (ServerType& type : types_) std::ranges::for_each(type.links, speed);
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const Link& link = links_[LinkId{i}];
+    if (link.duplex == kNoResource || link.tier != tier || link.link_class != link_class || link.from > link.to) continue;
+    Bandwidth& budget = duplex_capacity_[link.duplex - links_.size()];
+    budget = budget * factor;
+  }
+}
+
 std::string Fabric::name(NodeId id) const {
   const Node& node = nodes_[id];
   if (!node.server.valid()) return switch_names_[node.index];

@@ -102,6 +102,9 @@ class Fabric {
   std::vector<Bandwidth> capacities() const;
   Bandwidth capacity(std::uint32_t resource) const;
 
+  // All links of one tier and class this many times as fast: what if they were not in the way.
+  void speed_up(Tier tier, LinkClass link_class, std::int64_t factor);
+
   const std::optional<NetworkSpec>& network() const { return spec_.network; }
   const FabricSpec& spec() const { return spec_; }
   Routing routing() const { return spec_.network ? spec_.network->routing : Routing::single; }

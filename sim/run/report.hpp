@@ -9,6 +9,7 @@
 #include "sim/core/json.hpp"
 #include "sim/core/loader.hpp"
 #include "sim/core/units.hpp"
+#include "sim/fabric/fabric.hpp"
 #include "sim/run/network_model.hpp"
 
 namespace weft {
@@ -71,7 +72,8 @@ struct Report {
   std::vector<LinkReport> links;
   std::size_t flows_cut = 0, links_cut = 0;  // left out by the cap
   std::vector<CriticalStep> critical_path;
-  std::vector<Bottleneck> bottlenecks;
+  std::vector<Bottleneck> bottlenecks;       // one per tier and class of links in use
+  std::vector<std::pair<Tier, LinkClass>> tiers;  // of each bottleneck, before they are sorted
   Evidence evidence;
   NetworkCounters network;
   std::vector<Warning> warnings;

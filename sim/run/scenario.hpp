@@ -149,7 +149,7 @@ struct FaultSpec {
   Time at{0};
   std::optional<Time> until;
   double factor = 0.5;
-  Time detect{0}, reroute{0};
+  Json detect, reroute;
   Place place;
   std::string pointer;
   template <class V> void visit(V&& v) {
@@ -158,8 +158,8 @@ struct FaultSpec {
     v("at", at, "when");
     v("until", until, "when it is repaired; never when absent", positive);
     v("factor", factor, "share of the capacity that is left when degraded", between(0, 1));
-    v("detect", detect, "until the fault is noticed");
-    v("reroute", reroute, "from then until new ways are used");
+    v("detect", detect, "until the fault is noticed", NotYet{"rerouting while a run goes on; a link down from 0 s is avoided"});
+    v("reroute", reroute, "from then until new ways are used", NotYet{"rerouting while a run goes on"});
   }
 };
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a scenario to its report.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "sim/fabric/fabric.hpp"
+#include "sim/run/network_model.hpp"
+#include "sim/run/report.hpp"
+#include "sim/run/scenario.hpp"
+
+namespace weft {
+
+// What the caller plugs in: sim itself knows no model by name.
+struct RunContext {
+  LinkClasses link_classes;
+  std::span<const AlgorithmEntry* const> algorithms;
+  std::function<std::unique_ptr<NetworkModel>(Fidelity, std::span<const Bandwidth> capacities, NetworkOptions)> make_network;
+  std::string version;
+  std::function<void(Time now, std::uint64_t events)> progress;   // may be empty
+  bool explain = true;   // bottlenecks by running again without each; costs a run per tier
+};
+
+// Throws InputError (the scenario asks for what the fabric does not have), LimitReached, or Bug.
+Report run_scenario(const Scenario& scenario, const RunContext& context, Diagnostics& out);
+
+// The same on a fabric that is already built, for callers that ask many questions of one machine.
+Report run_on(const Fabric& fabric, const Scenario& scenario, const RunContext& context, Diagnostics& out);
+
+// bus bandwidth over algorithm bandwidth, as nccl-tests counts it.
+double busbw_factor(CollectiveKind kind, std::size_t ranks);
+
+// What weft runs when the scenario names no algorithm.
+std::string default_algorithm(CollectiveKind kind, const GroupShape& shape);
+
+}  // namespace weft

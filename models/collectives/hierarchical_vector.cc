@@ -92,15 +92,16 @@ struct Steps {
 
 Phase in_server_phase(const Steps& steps, bool in, Bytes size) {
   Phase phase;
+  std::vector<std::uint64_t> lane_units;
+  for (std::uint32_t lane = 0; lane < steps.rails.lanes; ++lane) lane_units.push_back(steps.lane_units(lane));
   for (const Ranks& server : steps.rails.servers) {
     if (server.size() == 1) continue;
     std::vector<CountedEdge> edges;
     for (std::uint32_t lane = 0; lane < steps.rails.lanes; ++lane) {
-      const std::uint64_t units = steps.lane_units(lane);
       for (std::uint32_t j = 0; j < server.size(); ++j) {
         if (j == lane) continue;
         const bool has_own = !steps.whole() && !in && j % steps.rails.lanes == lane;
-        edges.push_back({in ? server[j] : server[lane], in ? server[lane] : server[j], units - (has_own ? 1 : 0)});
+        edges.push_back({in ? server[j] : server[lane], in ? server[lane] : server[j], lane_units[lane] - (has_own ? 1 : 0)});
       }
     }
     phase.channels.push_back(counted(Channel::Form::direct, edges, size, steps.units()));

@@ -12,7 +12,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kMaxFaults = 8;
-constexpr std::uint64_t kStateWords = (64U << 20) / sizeof(std::uint64_t);
+constexpr std::uint64_t kStateWords = (16U << 20) / sizeof(std::uint64_t);
 
 std::string name_of(std::uint32_t rank) { return rank == kSwitch ? "the switch" : fmt::format("rank {}", rank); }
 

@@ -8,7 +8,7 @@
 // Rules:    a round reads the state that the rounds before left; a sent unit must be held; a reduction must add disjoint
 //           sets (nothing counts twice); two writes of a unit in one round are a conflict unless both reduce. The switch
 //           has no memory: what arrives in a round can leave in the next one only.
-// Memory:   bounded: when the state would exceed about 64 MiB, the steps are run several times, a window of units each.
+// Memory:   bounded: when the state would exceed about 16 MiB, the steps are run several times, a window of units each.
 //
 // Example:  Verification v = verify(kRing.build(request, shape)); ASSERT_TRUE(v.ok()) << v.text();
 #pragma once

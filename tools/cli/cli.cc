@@ -16,13 +16,13 @@
 
 namespace weft {
 
-extern const Verb kTopo;
+extern const Verb kCheck, kExplain, kList, kTopo;
 
 namespace {
 
 // In the order of `weft --help`.
 const std::vector<const Verb*>& verbs() {
-  static const std::vector<const Verb*> all{&kTopo};
+  static const std::vector<const Verb*> all{&kTopo, &kCheck, &kList, &kExplain};
   return all;
 }
 
@@ -177,6 +177,29 @@ void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& 
   }
 }
 
+void read_on(Diagnostics& diagnostics, const std::function<void(Diagnostics&)>& read) {
+  if (diagnostics.ok()) return read(diagnostics);
+  Diagnostics trial = diagnostics;
+  const std::size_t known = trial.problems().size();
+  read(trial);
+  const auto consequence = [&](const Problem& problem) {
+    for (std::size_t i = 0; i < known; ++i) {
+      const Problem& cause = trial.problems()[i];
+      const bool same_place = cause.place.file == problem.place.file && cause.place.line == problem.place.line &&
+                              cause.place.column == problem.place.column;
+      // Values from the command line have no place of their own.
+      if (same_place && (cause.place.line > 0 || problem.pointer.starts_with(cause.pointer))) return true;
+    }
+    return false;
+  };
+  for (std::size_t i = known; i < trial.problems().size(); ++i) {
+    const Problem& problem = trial.problems()[i];
+    if (problem.severity == Problem::Severity::error && !consequence(problem)) {
+      diagnostics.error(problem.place, problem.pointer, problem.fact, problem.cure);
+    }
+  }
+}
+
 LoadedFabric load_fabric(const std::string& reference, const std::vector<std::string>& sets, Diagnostics& diagnostics) {
   Configs files(find_configs_root());
   Loader loader(files, diagnostics);
@@ -190,8 +213,8 @@ LoadedFabric load_fabric(const std::string& reference, const std::vector<std::st
   }
   diagnostics.throw_if_errors();
   apply_sets(loader, loaded.document, sets, diagnostics);
-  diagnostics.throw_if_errors();
-  FabricSpec spec = read_fabric(loaded.document, {}, diagnostics);
+  FabricSpec spec;
+  read_on(diagnostics, [&](Diagnostics& out) { spec = read_fabric(loaded.document, {}, out); });
   diagnostics.throw_if_errors();
   loaded.fabric = build_fabric(std::move(spec), link_classes(), diagnostics);
   diagnostics.throw_if_errors();

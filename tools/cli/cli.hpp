@@ -14,6 +14,7 @@
 // Exit codes: 0 ok, 2 bad input, 3 a device, library or tool is missing, 4 a limit was reached, 70 our bug.
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <stdexcept>
@@ -75,6 +76,10 @@ Json json_head();
 // Applies every PTR=VALUE to a loaded document; VALUE is JSON, else a string. Problems carry the place "<command line>".
 class Loader;
 void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets, Diagnostics& diagnostics);
+
+// Runs `read` even when `diagnostics` holds errors, so that a person sees all problems at once; then errors at places that
+// were reported before are taken for consequences and left out.
+void read_on(Diagnostics& diagnostics, const std::function<void(Diagnostics&)>& read);
 
 struct LoadedFabric {
   Json document;  // resolved, sets applied

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft check: reads files as a run would and reports every problem at once.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "models/catalog.hpp"
+#include "sim/core/loader.hpp"
+#include "sim/core/text.hpp"
+#include "sim/fabric/fabric.hpp"
+#include "sim/run/scenario.hpp"
+#include "tools/cli/cli.hpp"
+#include "tools/cli/file_source.hpp"
+
+namespace weft {
+namespace {
+
+void check_law(const LinkSpec& spec, Diagnostics& out) { link_law(spec, link_classes(), out); }
+
+template <class Spec>
+Spec read_spec(const Json& document, Diagnostics& out) {
+  Spec spec;
+  read_config(document, {}, spec, out);
+  return spec;
+}
+
+void check_gpu(const Json& document, Diagnostics& out) { read_spec<GpuSpec>(document, out); }
+
+void check_link(const Json& document, Diagnostics& out) {
+  const auto spec = read_spec<LinkSpec>(document, out);
+  if (out.ok()) check_law(spec, out);
+}
+
+void check_nic(const Json& document, Diagnostics& out) {
+  const auto spec = read_spec<NicSpec>(document, out);
+  if (out.ok()) check_law(spec.link, out);
+}
+
+void check_switch(const Json& document, Diagnostics& out) {
+  const auto spec = read_spec<SwitchSpec>(document, out);
+  if (out.ok() && spec.link) check_law(*spec.link, out);
+}
+
+void check_fabric(const Json& document, Diagnostics& out) {
+  FabricSpec spec = read_fabric(document, {}, out);
+  if (out.ok()) build_fabric(std::move(spec), link_classes(), out);
+}
+
+// The one place that knows how a scenario is checked.
+void check_scenario(const Json& document, Diagnostics& out) {
+  Scenario scenario = read_scenario(document, out);
+  if (out.ok()) build_fabric(std::move(scenario.fabric), link_classes(), out);
+}
+
+struct Checker {
+  std::string_view kind;
+  void (*check)(const Json& document, Diagnostics& out);
+};
+constexpr Checker kCheckers[] = {
+    {"gpu", check_gpu},       {"nic", check_nic},       {"switch", check_switch},     {"link", check_link},
+    {"server", check_fabric}, {"fabric", check_fabric}, {"scenario", check_scenario},
+};
+
+// The kind that a file says it is; a scenario is known by its keys. Empty, with the problem reported, when neither tells.
+std::string kind_of(const Json& document, Diagnostics& out) {
+  if (!document.is_object()) {
+    out.error(document.place, {}, fmt::format("{} where a weft file holds an object", document.kind_name()));
+    return {};
+  }
+  const Json* kind = document.find("kind");
+  if (kind != nullptr && kind->is_string()) return kind->text;
+  if (document.find("jobs") != nullptr || document.find("workload") != nullptr || document.find("fabric") != nullptr) return "scenario";
+  std::vector<std::string> kinds;
+  for (const Checker& checker : kCheckers) kinds.emplace_back(checker.kind);
+  out.error(document.place, {}, "neither a \"kind\" nor a scenario's \"fabric\" and \"jobs\" (or \"workload\")",
+            "kinds: " + join(kinds, ", "));
+  return {};
+}
+
+std::string check_file(Configs& files, const std::string& path, Diagnostics& out) {
+  Loader loader(files, out);
+  const Json document = loader.load_file(path);
+  if (!out.ok() && !document.is_object()) return {};
+  const std::string kind = kind_of(document, out);
+  if (kind.empty()) return kind;
+  std::vector<std::string> kinds;
+  for (const Checker& checker : kCheckers) {
+    kinds.emplace_back(checker.kind);
+    if (checker.kind != kind) continue;
+    read_on(out, [&](Diagnostics& more) { checker.check(document, more); });
+    return kind;
+  }
+  const auto nearest = nearest_name(kind, kinds);
+  out.error(document.find("kind")->place, "/kind",
+            fmt::format("there is no kind \"{}\"{}", kind, nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
+            "kinds: " + join(kinds, ", "));
+  return kind;
+}
+
+class Check final : public Command {
+ public:
+  void add(CLI::App& app) override {
+    app.add_option("files", files_, "files of any kind: scenarios, fabrics, parts")->required();
+    add_json_flag(app, json_);
+  }
+
+  int run(Io& io) override {
+    Configs files(find_configs_root());
+    Json results = Json::array();
+    std::string text;
+    bool all_ok = true;
+    for (const std::string& path : files_) {
+      Diagnostics out;
+      const std::string kind = check_file(files, path, out);
+      all_ok = all_ok && out.ok();
+      results.push(to_json(path, kind, out));
+      if (!json_) io.err << out.text();
+      if (out.ok()) text += fmt::format("{}: {}, {}\n", path, paint("ok", Colour::green, io.colour), kind);
+    }
+    if (json_) {
+      Json document = Json::object();
+      document.set("weft", json_head());
+      document.set("ok", all_ok);
+      document.set("files", std::move(results));
+      text = to_text(document) + "\n";
+    }
+    io.out += text;
+    return all_ok ? kOk : kBadInput;
+  }
+
+ private:
+  static Json to_json(const std::string& path, const std::string& kind, const Diagnostics& out) {
+    Json result = Json::object();
+    result.set("file", path);
+    result.set("kind", kind.empty() ? Json{} : Json(kind));
+    result.set("ok", out.ok());
+    Json& problems = result.set("problems", Json::array());
+    for (const Problem& problem : out.problems()) {
+      Json row = Json::object();
+      row.set("severity", problem.severity == Problem::Severity::error ? "error" : "warning");
+      row.set("file", out.file_name(problem.place.file));
+      row.set("line", problem.place.line);
+      row.set("column", problem.place.column);
+      row.set("pointer", problem.pointer);
+      row.set("fact", problem.fact);
+      row.set("cure", problem.cure);
+      problems.push(std::move(row));
+    }
+    return result;
+  }
+
+  std::vector<std::string> files_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+extern const Verb kCheck;
+const Verb kCheck{"check", "validates files, all problems at once with place and cure", make_command<Check>};
+
+}  // namespace weft

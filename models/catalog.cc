@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/catalog.hpp"
 
+#include "models/analytic/analytic_network.hpp"
 #include "models/collectives/algorithms.hpp"
+#include "models/fluid/fluid_network.hpp"
 #include "models/link/cxl.hpp"
 #include "models/link/ethernet.hpp"
 #include "models/link/given_rate.hpp"
@@ -31,5 +33,14 @@ LinkClasses link_classes() {
 }
 
 std::span<const AlgorithmEntry* const> collective_algorithms() { return collectives::all_algorithms(); }
+
+std::unique_ptr<NetworkModel> make_network(Fidelity fidelity, std::span<const Bandwidth> capacities,
+                                           NetworkOptions options) {
+  switch (fidelity) {
+    case Fidelity::analytic: return std::make_unique<AnalyticNetwork>(capacities);
+    case Fidelity::fluid: return std::make_unique<FluidNetwork>(capacities, options);
+  }
+  return nullptr;
+}
 
 }  // namespace weft

@@ -16,13 +16,13 @@
 
 namespace weft {
 
-extern const Verb kCheck, kExplain, kList, kTopo;
+extern const Verb kCheck, kExplain, kList, kNcclTests, kP2p, kRun, kTartan, kTopo;
 
 namespace {
 
 // In the order of `weft --help`.
 const std::vector<const Verb*>& verbs() {
-  static const std::vector<const Verb*> all{&kTopo, &kCheck, &kList, &kExplain};
+  static const std::vector<const Verb*> all{&kRun, &kCheck, &kList, &kExplain, &kTopo, &kP2p, &kNcclTests, &kTartan};
   return all;
 }
 
@@ -188,7 +188,8 @@ void read_on(Diagnostics& diagnostics, const std::function<void(Diagnostics&)>& 
       const bool same_place = cause.place.file == problem.place.file && cause.place.line == problem.place.line &&
                               cause.place.column == problem.place.column;
       // Values from the command line have no place of their own.
-      if (same_place && (cause.place.line > 0 || problem.pointer.starts_with(cause.pointer))) return true;
+      const bool below = !cause.pointer.empty() && problem.pointer.starts_with(cause.pointer);
+      if (same_place && (cause.place.line > 0 || below)) return true;
     }
     return false;
   };

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft run: simulates a scenario; with --what-if a second time with values changed, and the difference.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+#include "tools/cli/cli.hpp"
+#include "tools/cli/output.hpp"
+#include "tools/cli/simulate.hpp"
+
+namespace weft {
+namespace {
+
+std::string links_csv(const Report& report) {
+  std::string out = "id,class,tier,bytes,utilisation\n";
+  for (const LinkReport& link : report.links) {
+    out += fmt::format("{},{},{},{:.0f},{:.6f}\n", link.id, link.link_class, link.tier, link.bytes, link.utilisation);
+  }
+  return out;
+}
+
+std::string seconds_text(double seconds) { return to_text(Time{static_cast<std::int64_t>(std::llround(seconds * 1e12))}); }
+
+std::string change_text(double before, double after) {
+  if (before == 0) return after == 0 ? "same" : "new";
+  return fmt::format("{:+.1f} %", 100 * (after / before - 1));
+}
+
+Json number_change(double before, double after) {
+  Json out = Json::object();
+  out.set("before", before);
+  out.set("after", after);
+  if (before != 0) out.set("ratio", after / before);
+  return out;
+}
+
+class RunCommand final : public Command {
+ public:
+  void add(CLI::App& app) override {
+    app.add_option("scenario", scenario_, "a scenario file")->required();
+    app.add_option("--fidelity", options_.fidelity, "analytic or fluid; beats the file");
+    add_set_option(app, options_.sets);
+    app.add_option("--seed", options_.seed, "of everything random; beats the file");
+    app.add_option("--what-if", what_ifs_, "run again with this changed and compare")->type_name("PTR=VALUE")->allow_extra_args(false);
+    app.add_option("--top", options_.top, "most links and flows in the report")->check(CLI::NonNegativeNumber);
+    app.add_option("--out", folder_, "write report.json and links.csv into this folder");
+    app.add_flag("--quick", quick_, "skip the second runs that show what limits the time");
+    add_json_flag(app, json_);
+  }
+
+  int run(Io& io) override {
+    Diagnostics diagnostics;
+    const Scenario scenario = load_scenario(scenario_, options_, diagnostics);
+    Progress progress(io.err);
+    RunContext context = run_context(progress);
+    context.explain = !quick_;
+    const Report report = run_timed(scenario, context, diagnostics);
+    if (what_ifs_.empty()) {
+      if (!folder_.empty()) write_folder(report);
+      io.out = json_ ? to_text(to_json(report)) + "\n" : summary(report);
+      if (!json_ && !folder_.empty()) io.out += fmt::format("\nreport: {}/report.json\n", folder_);
+      return kOk;
+    }
+    RunOptions changed = options_;
+    changed.sets.insert(changed.sets.end(), what_ifs_.begin(), what_ifs_.end());
+    const Scenario other = load_scenario(scenario_, changed, diagnostics);
+    const Report after = run_timed(other, context, diagnostics);
+    if (!folder_.empty()) write_folder(after);
+    io.out = json_ ? to_text(compare_json(report, after)) + "\n" : compare_text(report, after);
+    return kOk;
+  }
+
+ private:
+  void write_folder(const Report& report) const {
+    make_folder(folder_);
+    write_file(folder_ + "/report.json", to_text(to_json(report)) + "\n");
+    write_file(folder_ + "/links.csv", links_csv(report));
+  }
+
+  Json compare_json(const Report& before, const Report& after) const {
+    Json out = Json::object();
+    out.set("weft", json_head());
+    Json& changed = out.set("what_if", Json::array());
+    for (const std::string& what_if : what_ifs_) changed.push(what_if);
+    out.set("time_s", number_change(before.time_s, after.time_s));
+    out.set("bound_s", number_change(before.bound_s, after.bound_s));
+    Json& jobs = out.set("jobs", Json::array());
+    for (std::size_t i = 0; i < std::min(before.jobs.size(), after.jobs.size()); ++i) {
+      Json job = Json::object();
+      job.set("name", before.jobs[i].name);
+      job.set("time_s", number_change(before.jobs[i].time_s, after.jobs[i].time_s));
+      jobs.push(std::move(job));
+    }
+    out.set("before", to_json(before));
+    out.set("after", to_json(after));
+    return out;
+  }
+
+  std::string compare_text(const Report& before, const Report& after) const {
+    std::string out = before.question.empty() ? std::string{} : before.question + "\n";
+    for (const std::string& what_if : what_ifs_) out += fmt::format("what if {}\n", what_if);
+    Table table({"", "before", "after", "change"});
+    table.row({"time", seconds_text(before.time_s), seconds_text(after.time_s), change_text(before.time_s, after.time_s)});
+    table.row({"bound", seconds_text(before.bound_s), seconds_text(after.bound_s), change_text(before.bound_s, after.bound_s)});
+    for (std::size_t i = 0; i < std::min(before.jobs.size(), after.jobs.size()); ++i) {
+      const JobReport &a = before.jobs[i], &b = after.jobs[i];
+      table.row({a.name, seconds_text(a.time_s), seconds_text(b.time_s), change_text(a.time_s, b.time_s)});
+      if (a.busbw_gbs > 0) {
+        table.row({a.name + " busbw", fmt::format("{:.2f} GB/s", a.busbw_gbs), fmt::format("{:.2f} GB/s", b.busbw_gbs),
+                   change_text(a.busbw_gbs, b.busbw_gbs)});
+      }
+    }
+    out += "\n" + table.text();
+    if (!before.bottlenecks.empty() && !after.bottlenecks.empty()) {
+      out += fmt::format("\nlimited by {} before, {} after\n", before.bottlenecks.front().resource, after.bottlenecks.front().resource);
+    }
+    return out;
+  }
+
+  std::string scenario_, folder_;
+  RunOptions options_;
+  std::vector<std::string> what_ifs_;
+  bool json_ = false, quick_ = false;
+};
+
+}  // namespace
+
+extern const Verb kRun;
+const Verb kRun{"run", "simulates a scenario", make_command<RunCommand>};
+
+}  // namespace weft

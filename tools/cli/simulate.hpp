@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the command line to a run: loads a scenario, plugs in the models, keeps time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/run/run.hpp"
+#include "tools/cli/cli.hpp"
+
+namespace weft {
+
+struct RunOptions {
+  std::vector<std::string> sets;
+  std::string fidelity;         // empty: the file's
+  std::optional<std::int64_t> seed;
+  std::optional<std::int64_t> top;
+};
+
+// The models that weft ships, and a progress line on `io.err`.
+RunContext run_context(Progress& progress);
+
+// A scenario file with flags applied. Throws InputError with all problems.
+Scenario load_scenario(const std::string& path, const RunOptions& options, Diagnostics& diagnostics);
+
+// Runs with wall-clock time and peak memory filled in.
+Report run_timed(const Scenario& scenario, const RunContext& context, Diagnostics& diagnostics);
+
+}  // namespace weft

@@ -19,8 +19,11 @@ std::uint32_t index32(std::size_t i) { return static_cast<std::uint32_t>(i); }
 
 }  // namespace
 
-MaxMin::MaxMin(std::span<const double> capacities, bool remember_repeats)
-    : resources_(capacities.size()), fillings_(capacities.size()), remember_(remember_repeats) {
+MaxMin::MaxMin(std::span<const double> capacities, bool remember_repeats, std::size_t cluster_size)
+    : resources_(capacities.size()),
+      fillings_(capacities.size()),
+      cluster_size_(cluster_size),
+      remember_(remember_repeats) {
   for (std::size_t r = 0; r < capacities.size(); ++r) {
     WEFT_CHECK(capacities[r] >= 0, r, capacities[r]);
     resources_[r].capacity = capacities[r];
@@ -39,14 +42,16 @@ std::uint32_t MaxMin::define(std::span<const Share> shares, double fairness, dou
     fresh.first_hop = index32(hops_.size());
     fresh.hop_count = index32(shares.size());
     variables_.push_back(fresh);
+    positions_.push_back(0);
+    frozen_.push_back(0);
     hops_.resize(hops_.size() + shares.size());
   }
   Variable& variable = variables_[v];
   variable.fairness = fairness;
   variable.cap_level = cap / fairness;
-  variable.level = variable.total = 0;
+  variable.total = 0;
   variable.count = 0;
-  variable.group = variable.next_free = kNone;
+  variable.lead = variable.next_free = kNone;
   Hop* hop = hops_.data() + variable.first_hop;
   for (const Share& share : shares) {
     WEFT_CHECK(share.resource < resources_.size() && share.weight > 0 && share.weight < kUnlimited, share.resource,
@@ -110,24 +115,45 @@ void MaxMin::detach(std::uint32_t v) {
 void MaxMin::set_count(std::uint32_t v, std::uint32_t count) {
   Variable& variable = variables_[v];
   if (variable.count == count) return;
-  if (variable.count == 0) {
-    attach(v);
-    variable.level = kUnlimited;  // not limited by anything yet
-  } else if (count == 0) {
-    detach(v);
-  }
+  const double old_total = variable.total;
+  const bool joins = variable.count == 0;
   arrivals_ |= count > variable.count;
   variable.count = count;
-  variable.total = variable.fairness * count;
-  if (count > 0) touched_.push_back(v);
+  if (count == 0) {
+    leave_cluster(v);
+    detach(v);
+    variable.total = 0;
+  } else {
+    variable.total = variable.fairness * count;
+    touched_.push_back(v);
+    if (joins) {
+      variable.lead = kNone;
+      attach(v);
+      join_cluster(v);
+    } else {
+      recount_in_cluster(v, old_total);
+    }
+  }
   for (const Hop& hop : hops(v)) mark_dirty(hop.resource);
 }
 
 void MaxMin::set_capacity(std::uint32_t r, double capacity) {
   WEFT_CHECK(r < resources_.size() && capacity >= 0, r, capacity);
-  if (resources_[r].capacity == capacity) return;
-  resources_[r].capacity = capacity;
+  Resource& resource = resources_[r];
+  if (resource.capacity == capacity) return;
+  if (resource.cluster != kNone) clusters_[resource.cluster].sums[resource.local].left += capacity - resource.capacity;
+  resource.capacity = capacity;
   mark_dirty(r);
+}
+
+void MaxMin::move(std::uint32_t v, std::uint32_t lead) {
+  if (variables_[v].lead == lead) return;
+  variables_[v].lead = lead;
+  moved_.push_back(v);
+}
+
+void MaxMin::lead_at(std::uint32_t r, double old_level) {
+  if (resources_[r].level != old_level) relevelled_.push_back(r);
 }
 
 // A variable that shares nothing needs no filling.
@@ -136,21 +162,25 @@ bool MaxMin::settle_alone(std::uint32_t v) {
   Group group{variable.cap_level, 0, kNone};
   for (const Hop& hop : hops(v)) {
     const Resource& resource = resources_[hop.resource];
-    if (resource.users.size() != 1) return false;
+    if (resource.users.size() != 1 || resource.cluster != kNone) return false;
     const double weight = variable.total * hop.weight;
     const double level = resource.capacity / weight;
     if (level < group.level) group = {level, weight, hop.resource};
   }
   for (const Hop& hop : hops(v)) {
-    resources_[hop.resource].level = hop.resource == group.lead ? group.level : kUnlimited;
     resources_[hop.resource].dirty = false;
+    if (hop.resource != group.lead) resources_[hop.resource].level = kUnlimited;
   }
-  if (variable.level != group.level) {
-    variable.level = group.level;
-    variable.group = index32(groups_.size());
-    groups_.push_back(group);
-    changed_.push_back(v);
+  if (group.lead != kNone) {
+    Resource& lead = resources_[group.lead];
+    if (lead.level != group.level) {
+      lead.level = group.level;
+      lead.group = index32(groups_.size());
+      groups_.push_back(group);
+      relevelled_.push_back(group.lead);
+    }
   }
+  move(v, group.lead == kNone ? kCap : group.lead);
   return true;
 }
 
@@ -161,14 +191,14 @@ double MaxMin::first_difference(const Resource& resource) const {
     double left = resource.capacity, weight = 0;
     for (const User& user : resource.users) {
       const Variable& variable = variables_[user.variable];
-      const double limit = std::min(variable.level, variable.cap_level);
+      const double limit = std::min(level_of(variable), variable.cap_level);
       if (limit < now) {
         left -= limit * variable.total * user.weight;
       } else {
         weight += variable.total * user.weight;
       }
     }
-    if (weight == 0) return std::min(resource.level, kUnlimited);
+    if (weight == 0) return resource.level;
     const double next = left / weight;
     if (!(next > now)) break;
     now = next;
@@ -179,40 +209,41 @@ double MaxMin::first_difference(const Resource& resource) const {
 
 // Collects what is connected to `seed` through variables at or above `floor`, and takes the others off the capacities.
 void MaxMin::gather(std::uint32_t seed, double floor) {
-  std::size_t next = region_resources_.size();
+  region_resources_.clear();
+  region_variables_.clear();
   resources_[seed].mark = round_;
   region_resources_.push_back(seed);
-  for (; next < region_resources_.size(); ++next) {
+  for (std::size_t next = 0; next < region_resources_.size(); ++next) {
     const std::uint32_t r = region_resources_[next];
     Resource& resource = resources_[r];
-    resource.level = kUnlimited;
-    Filling filling{resource.capacity, 0, 0, false};
+    Filling filling{resource.capacity, 0, resource.level, 0, false};
     for (const User& user : resource.users) {
       Variable& variable = variables_[user.variable];
-      if (variable.level < floor) {
-        filling.left -= variable.level * variable.total * user.weight;
-        filling.touched = true;
-        continue;
+      if (variable.mark != round_) {
+        const double level = level_of(variable);
+        if (level < floor) {
+          filling.left -= level * variable.total * user.weight;
+          filling.touched = true;
+          continue;
+        }
+        variable.mark = round_;
+        region_variables_.push_back(user.variable);
+        for (const Hop& hop : hops(user.variable)) {
+          if (resources_[hop.resource].mark == round_) continue;
+          resources_[hop.resource].mark = round_;
+          region_resources_.push_back(hop.resource);
+        }
       }
       filling.weight += variable.total * user.weight;
       ++filling.free;
-      if (variable.mark == round_) continue;
-      variable.mark = round_;
-      variable.group = kNone;
-      region_variables_.push_back(user.variable);
-      for (const Hop& hop : hops(user.variable)) {
-        if (resources_[hop.resource].mark == round_) continue;
-        resources_[hop.resource].mark = round_;
-        region_resources_.push_back(hop.resource);
-      }
     }
     fillings_[r] = filling;
   }
 }
 
-void MaxMin::freeze(std::uint32_t v, std::uint32_t group, double level) {
-  Variable& variable = variables_[v];
-  variable.group = group;
+void MaxMin::freeze(std::uint32_t v, std::uint32_t lead, double level) {
+  const Variable& variable = variables_[v];
+  frozen_[v] = round_;
   const double used = level * variable.total;
   for (const Hop& hop : hops(v)) {
     Filling& filling = fillings_[hop.resource];
@@ -221,6 +252,7 @@ void MaxMin::freeze(std::uint32_t v, std::uint32_t group, double level) {
     filling.touched = true;
     --filling.free;
   }
+  move(v, lead);
 }
 
 void MaxMin::fill() {
@@ -233,6 +265,7 @@ void MaxMin::fill() {
   };
   heap_.clear();
   for (const std::uint32_t r : region_resources_) {
+    resources_[r].level = kUnlimited;
     if (fillings_[r].free > 0) heap_.push_back(key_of(r));
   }
   std::make_heap(heap_.begin(), heap_.end(), later);
@@ -247,6 +280,10 @@ void MaxMin::fill() {
 
   std::size_t next_cap = 0;
   Group group{-1, 0, kNone};
+  const auto push = [&](const Key& key) {
+    heap_.push_back(key);
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  };
   while (!heap_.empty()) {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     const Key top = heap_.back();
@@ -255,117 +292,116 @@ void MaxMin::fill() {
     if (fillings_[r].free == 0) continue;
     const Key now = key_of(r);
     if (now.level > top.level * (1 + kSnap)) {
-      heap_.push_back(now);
-      std::push_heap(heap_.begin(), heap_.end(), later);
+      push(now);
       continue;
     }
-    bool capped = false;
-    for (; next_cap < capped_.size() && variables_[capped_[next_cap]].cap_level <= now.level; ++next_cap) {
-      const std::uint32_t v = capped_[next_cap];
-      if (variables_[v].group != kNone) continue;
-      const double cap = variables_[v].cap_level;
-      if (group.level != cap) groups_.push_back(group = {cap, 0, kNone});
-      freeze(v, index32(groups_.size() - 1), cap);
-      capped = true;
-    }
-    if (capped) {
-      if (fillings_[r].free > 0) {
-        heap_.push_back(key_of(r));
-        std::push_heap(heap_.begin(), heap_.end(), later);
+    if (next_cap < capped_.size() && variables_[capped_[next_cap]].cap_level <= now.level) {
+      const std::uint32_t v = capped_[next_cap++];
+      if (frozen_[v] != round_) {
+        const double cap = variables_[v].cap_level;
+        if (group.level != cap || group.lead != kNone) groups_.push_back(group = {cap, 0, kNone});
+        freeze(v, kCap, cap);
       }
+      if (fillings_[r].free > 0) push(key_of(r));
       continue;
     }
     if (group.level < 0 || now.level > group.level * (1 + kSnap)) {
-      group = {now.level, fillings_[r].touched ? 0 : fillings_[r].weight, r};
-      groups_.push_back(group);
+      groups_.push_back(group = {now.level, fillings_[r].touched ? 0 : fillings_[r].weight, r});
     }
-    resources_[r].level = group.level;
-    const std::uint32_t id = index32(groups_.size() - 1);
     for (const User& user : resources_[r].users) {
-      if (variables_[user.variable].mark == round_ && variables_[user.variable].group == kNone) {
-        freeze(user.variable, id, group.level);
+      if (variables_[user.variable].mark == round_ && frozen_[user.variable] != round_) {
+        freeze(user.variable, r, group.level);
       }
     }
+    resources_[r].level = group.level;
+    resources_[r].group = index32(groups_.size() - 1);
+    lead_at(r, fillings_[r].old_level);
   }
 }
 
-void MaxMin::publish() {
-  for (const std::uint32_t v : region_variables_) {
-    const double level = groups_[variables_[v].group].level;
-    if (level == variables_[v].level) continue;
-    variables_[v].level = level;
-    changed_.push_back(v);
-  }
-}
-
-// Fills the region from memory, or fills it and keeps the solution when it is the second of its kind.
-bool MaxMin::recall() {
-  RepeatKey key;
+// Takes the region's solution from memory. If that has none: whether it is worth keeping this time.
+bool MaxMin::recall(RepeatKey& key, bool& store) {
   for (const std::uint32_t v : region_variables_) key.add(mix_bits(variables_[v].identity + variables_[v].count));
   for (const std::uint32_t r : region_resources_) key.add(hash_double(mix_bits(r), fillings_[r].left));
-  bool store = false;
-  const std::uint32_t first_group = index32(groups_.size());
-  if (const Repeats::Solution* known = repeats_.find(key, store)) {
-    for (const Repeats::StoredGroup& g : known->groups) groups_.push_back({g.level, g.weight, g.lead});
-    for (const Repeats::Level& v : known->variables) variables_[v.index].group = first_group + v.group;
-    for (const Repeats::Level& r : known->resources) resources_[r.index].level = groups_[first_group + r.group].level;
-    ++remembered_;
-    return true;
+  const Repeats::Solution* known = repeats_.find(key, store);
+  if (known == nullptr) return false;
+  for (const std::uint32_t r : region_resources_) resources_[r].level = kUnlimited;
+  for (const Repeats::Level& l : known->levels) {
+    Resource& resource = resources_[l.resource];
+    resource.level = l.level;
+    resource.group = index32(groups_.size());
+    groups_.push_back({l.level, l.weight, l.group_lead});
+    lead_at(l.resource, fillings_[l.resource].old_level);
   }
-  if (!store) return false;
-  fill();
-  Repeats::Solution& solution = repeats_.insert(key);
-  for (std::size_t g = first_group; g < groups_.size(); ++g) {
-    solution.groups.push_back({groups_[g].level, groups_[g].weight, groups_[g].lead});
-  }
-  for (const std::uint32_t v : region_variables_) solution.variables.push_back({v, variables_[v].group - first_group});
-  for (const std::uint32_t r : region_resources_) {
-    for (std::size_t g = first_group; g < groups_.size() && resources_[r].level < kUnlimited; ++g) {
-      if (groups_[g].level != resources_[r].level) continue;
-      solution.resources.push_back({r, index32(g) - first_group});
-      break;
-    }
-  }
-  ++solves_;
+  for (const Repeats::Lead& l : known->leads) move(l.variable, l.resource);
+  ++remembered_;
   return true;
 }
 
+void MaxMin::keep(const RepeatKey& key) {
+  Repeats::Solution& solution = repeats_.insert(key);
+  for (const std::uint32_t v : region_variables_) solution.leads.push_back({v, variables_[v].lead});
+  for (const std::uint32_t r : region_resources_) {
+    if (resources_[r].level == kUnlimited) continue;
+    const Group& g = groups_[resources_[r].group];
+    solution.levels.push_back({r, g.level, g.weight, g.lead});
+  }
+}
+
+void MaxMin::solve_region(std::uint32_t seed, double floor) {
+  if (resources_[seed].cluster != kNone) {
+    solve_cluster(resources_[seed].cluster, floor);
+    return;
+  }
+  gather(seed, floor);
+  if (region_variables_.empty()) return;
+  RepeatKey key;
+  bool store = false;
+  if (remember_ && region_variables_.size() > 4 && repeats_.interested(arrivals_) && recall(key, store)) return;
+  if (region_variables_.size() < cluster_size_) {
+    fill();
+    ++solves_;
+  } else {
+    // keep() needs the region as it was gathered.
+    std::vector<std::uint32_t> resources, variables;
+    if (store) resources = region_resources_, variables = region_variables_;
+    solve_cluster(build_cluster(seed), floor);
+    if (store) region_resources_.swap(resources), region_variables_.swap(variables);
+  }
+  if (store) keep(key);
+}
+
 void MaxMin::solve() {
-  changed_.clear();
+  moved_.clear();
+  relevelled_.clear();
   groups_.clear();
   if (dirty_.empty()) return;
   if (++round_ == 0) {  // marks of 2^32 rounds ago would look fresh
     for (Variable& variable : variables_) variable.mark = 0;
     for (Resource& resource : resources_) resource.mark = 0;
+    std::fill(frozen_.begin(), frozen_.end(), 0);
+    for (Cluster& cluster : clusters_) cluster.solved = 0;
     round_ = 1;
   }
   bool fresh = false;
   for (const std::uint32_t v : touched_) {
-    if (variables_[v].count > 0 && !settle_alone(v)) fresh |= variables_[v].level == kUnlimited;
+    if (variables_[v].count > 0 && !settle_alone(v)) fresh |= variables_[v].lead == kNone;
   }
   double floor = kUnlimited;
   for (const std::uint32_t r : dirty_) {
-    if (!resources_[r].dirty) continue;
-    if (resources_[r].users.empty()) {
-      resources_[r].level = kUnlimited;
+    Resource& resource = resources_[r];
+    if (!resource.dirty) continue;
+    if (resource.users.empty()) {
+      resource.level = kUnlimited;
     } else if (floor > 0) {
-      floor = std::min(floor, first_difference(resources_[r]));
+      floor = std::min(floor, first_difference(resource));
     }
   }
   if (fresh || floor < kUnlimited) {
     if (floor < kUnlimited) floor *= 1 - kMargin;
     for (const std::uint32_t r : dirty_) {
-      if (!resources_[r].dirty || resources_[r].mark == round_ || resources_[r].users.empty()) continue;
-      region_resources_.clear();
-      region_variables_.clear();
-      gather(r, floor);
-      if (region_variables_.empty()) continue;
-      const bool ask = remember_ && region_variables_.size() > 4 && repeats_.interested(arrivals_);
-      if (!ask || !recall()) {
-        fill();
-        ++solves_;
-      }
-      publish();
+      const Resource& resource = resources_[r];
+      if (resource.dirty && resource.mark != round_ && !resource.users.empty()) solve_region(r, floor);
     }
   }
   for (const std::uint32_t r : dirty_) resources_[r].dirty = false;

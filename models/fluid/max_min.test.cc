@@ -170,7 +170,8 @@ TEST(MaxMin, WhatFrozeBelowAChangeIsNotSolvedAgain) {
   solver.set_count(b, 0);
   solver.solve();
   EXPECT_EQ(solver.rate(a), 9);
-  EXPECT_EQ(solver.changed().size(), 1);
+  EXPECT_EQ(solver.relevelled().size(), 1);
+  EXPECT_TRUE(solver.moved().empty());
   EXPECT_EQ(solver.rate(low), 1);
 }
 
@@ -212,7 +213,7 @@ TEST(MaxMin, RandomSystemsEqualNaiveFilling) {
 }
 
 // The incremental solver after any history equals a solver that starts over.
-void random_history(bool remember) {
+void random_history(bool remember, std::size_t cluster_size) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Luck luck{(seed << 32) + 12345};
     const std::size_t resources = 2 + luck.below(14);
@@ -220,7 +221,7 @@ void random_history(bool remember) {
     if (luck.below(2) == 0) {
       for (double& capacity : capacities) capacity = 0.05 * (1.0 + luck.below(4));
     }
-    MaxMin solver(capacities, remember);
+    MaxMin solver(capacities, remember, cluster_size);
     std::vector<Demand> demands;
     std::vector<std::uint32_t> ids;
     for (int step = 0; step < 80; ++step) {
@@ -253,8 +254,11 @@ void random_history(bool remember) {
   }
 }
 
-TEST(MaxMin, AnyHistoryEqualsAFreshStart) { random_history(false); }
-TEST(MaxMin, MemoryOfRepeatsChangesNothing) { random_history(true); }
+TEST(MaxMin, AnyHistoryEqualsAFreshStart) { random_history(false, 1000); }
+TEST(MaxMin, MemoryOfRepeatsChangesNothing) { random_history(true, 1000); }
+TEST(MaxMin, ClustersChangeNothing) { random_history(false, 2); }
+TEST(MaxMin, ClustersOfMediumSizeChangeNothing) { random_history(false, 12); }
+TEST(MaxMin, ClustersAndMemoryChangeNothing) { random_history(true, 5); }
 
 TEST(MaxMin, ARepeatIsTakenFromMemory) {
   MaxMin solver(std::vector<double>(16, 1.0), true);

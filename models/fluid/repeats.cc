@@ -13,7 +13,7 @@ Repeats::Slot& Repeats::slot_of(const RepeatKey& key) {
 // The solution handed out last has been filled by now.
 void Repeats::account() {
   for (; counted_ < solutions_.size(); ++counted_) {
-    values_ += solutions_[counted_].variables.size() + solutions_[counted_].resources.size();
+    values_ += solutions_[counted_].leads.size() + solutions_[counted_].levels.size();
   }
 }
 

@@ -36,18 +36,17 @@ class Repeats {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
-  struct Level {
-    std::uint32_t index;  // variable, or resource
-    std::uint32_t group;  // of the stored solution; kNone for a resource that is no bottleneck
+  struct Lead {
+    std::uint32_t variable, resource;
   };
-  struct StoredGroup {
-    double level, weight;
-    std::uint32_t lead;
+  struct Level {
+    std::uint32_t resource;
+    double level, weight;  // see MaxMin::Group
+    std::uint32_t group_lead;
   };
   struct Solution {
-    std::vector<Level> variables;
-    std::vector<Level> resources;
-    std::vector<StoredGroup> groups;
+    std::vector<Lead> leads;
+    std::vector<Level> levels;
   };
 
   // Is it worth building the key?

@@ -309,7 +309,9 @@ class FabricBuilder {
       out_.error(network->place, network->pointer, "neither the network nor its switch names a link", "add \"link\"");
       return;
     }
-    const NetworkPlan plan = plan_network(*network, ports, raw_rate(*between), out_);
+    const Link trunk = make_link(*between, 1);
+    if (!out_.ok()) return;
+    const NetworkPlan plan = plan_network(*network, ports, trunk.raw, out_);
     if (!out_.ok()) return;
     if (fabric_.links_.size() + 2 * plan.cables.size() > kMostLinks) {
       out_.error(network->place, network->pointer, fmt::format("{} cables, more than can be held", plan.cables.size()),
@@ -326,7 +328,6 @@ class FabricBuilder {
       fabric_.switches_.push_back(fabric_.nodes_.push_back(node));
       fabric_.switch_names_.push_back(plan.switches[i].name);
     }
-    const Link trunk = make_link(*between, 1);
     const Link global = network->link_global ? make_link(*network->link_global, 1) : trunk;
     std::map<const LinkSpec*, Link> made;  // one law per distinct spec
     std::map<std::int32_t, Link> custom;

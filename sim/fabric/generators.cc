@@ -108,7 +108,7 @@ class Planner {
                           (spec_.oversubscription * static_cast<double>(uplink_.bps));
     // The ratio asked for is a ceiling: a fraction of an uplink is rounded up.
     auto uplinks = static_cast<std::size_t>(std::max(1.0, std::ceil(wanted - 1e-9)));
-    if (spec_.spines && spec_.generator == Generator::leaf_spine) {
+    if (spec_.spines) {
       const auto spines = static_cast<std::size_t>(*spec_.spines);
       uplinks = std::max(spines, uplinks / spines * spines + (uplinks % spines != 0 ? spines : 0));
     }
@@ -128,7 +128,14 @@ class Planner {
       return error(fmt::format("{} leaves cannot be joined without a second level", count), "set tiers to 2 or 3");
     }
     std::size_t spines = spec_.spines ? static_cast<std::size_t>(*spec_.spines) : upper_switches(count, uplinks);
-    if (spec_.spines && count * (uplinks / spines) > radix_) spines = 0;
+    if (spec_.spines && spec_.tiers == 3) {
+      return error("\"spines\" counts the second of two levels, there are three", "remove \"spines\", or set tiers to 2");
+    }
+    if (spec_.spines && count * (uplinks / spines) > radix_) {
+      return error(fmt::format("{} leaves with {} cables to each of {} spines do not fit {} ports", count, uplinks / spines,
+                               spines, radix_),
+                   "raise \"spines\" or the oversubscription, or use a switch with more ports");
+    }
     const bool three = spec_.tiers == 3 || (!spec_.tiers && spines == 0);
     if (!three) {
       if (spines == 0) {
@@ -242,14 +249,15 @@ class Planner {
   }
 
   void explicit_list() {
-    std::map<std::string, std::uint32_t, std::less<>> switches, hosts;
+    std::map<std::string, std::uint32_t, std::less<>> switches;
+    std::map<std::string, std::vector<std::uint32_t>, std::less<>> hosts;  // free ports of a NIC, the next one last
     for (const std::string& name : spec_.switches) {
       if (!switches.emplace(name, u32(plan_.switches.size())).second) {
         error(fmt::format("the switch \"{}\" is listed twice", name), "give each its own name");
       }
       add_switch(name, 1);
     }
-    for (std::size_t h = 0; h < hosts_.size(); ++h) hosts.emplace(hosts_[h].name, u32(h));
+    for (std::size_t h = hosts_.size(); h-- > 0;) hosts[hosts_[h].name].push_back(u32(h));
     for (std::size_t c = 0; c < spec_.cables.size(); ++c) {
       const CableEntry& cable = spec_.cables[c];
       const auto b = switches.find(cable.b);
@@ -267,9 +275,20 @@ class Planner {
         out_.error(cable.place, cable.pointer, "a cable from a switch to itself", "name two ends");
         continue;
       }
+      if (host && a_host->second.size() < static_cast<std::size_t>(cable.count)) {
+        out_.error(cable.place, cable.pointer, fmt::format("\"{}\" has no free port for this cable", cable.a),
+                   "a NIC takes one cable per port");
+        continue;
+      }
       for (std::int64_t k = 0; k < cable.count; ++k) {
-        plan_.cables.push_back({host ? PlannedCable::kHost | a_host->second : a_switch->second, b->second,
-                                host ? Tier::access : Tier::cable, cable.link ? static_cast<std::int32_t>(c) : -1});
+        std::uint32_t a = 0;
+        if (host) {
+          a = PlannedCable::kHost | a_host->second.back();
+          a_host->second.pop_back();
+        } else {
+          a = a_switch->second;
+        }
+        plan_.cables.push_back({a, b->second, host ? Tier::access : Tier::cable, cable.link ? static_cast<std::int32_t>(c) : -1});
       }
     }
   }

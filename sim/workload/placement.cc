@@ -9,6 +9,7 @@
 namespace weft {
 namespace {
 
+constexpr std::size_t kSwitchedRings = 8;   // through switches all orders are alike; several keep more chunks in flight
 constexpr std::size_t kMostMeshGpus = 9;  // cycles of a mesh are enumerated: 8! ways
 
 // Directed Hamiltonian cycles over 0 .. n-1 that start at 0 and use only pairs with links.
@@ -77,13 +78,14 @@ std::vector<std::vector<std::uint32_t>> server_orders(Routes& routes, std::span<
   const std::size_t n = gpus.size();
   std::vector<std::uint32_t> identity(n);
   for (std::uint32_t i = 0; i < n; ++i) identity[i] = i;
+  const bool switched = n > 1 && routes.peers_over_scale_up(gpus[0], gpus[1]) && direct_links(routes.fabric(), gpus[0], gpus[1]) == 0;
+  if (switched) return std::vector(kSwitchedRings, identity);
   if (n < 3 || n > kMostMeshGpus) return {identity};
   std::vector<std::vector<int>> links(n, std::vector<int>(n, 0));
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
       if (i == j) continue;
       links[i][j] = direct_links(routes.fabric(), gpus[i], gpus[j]);
-      if (links[i][j] == 0 && routes.peers_over_scale_up(gpus[i], gpus[j])) return {identity};  // through a switch
     }
   }
   auto cycles = disjoint_cycles(links);
@@ -137,7 +139,14 @@ GroupShape group_shape(Routes& routes, std::span<const NodeId> gpus) {
   if (shape.servers.size() == 1) {
     const ServerType& type = fabric.type_of(fabric.node(gpus.front()).server);
     shape.switch_reduces = gpus.size() > 1 && type.reduction.has_value();
-    if (type.reduction && type.reduction->rate) shape.switch_rate = *type.reduction->rate;
+    if (type.reduction && type.reduction->rate) {
+      // Given per port; a GPU has many.
+      std::int64_t ports = 0;
+      for (const LinkId l : fabric.out_links(gpus.front())) {
+        if (fabric.node(fabric.link(l).to).kind == NodeKind::nvswitch) ports += fabric.link(l).count;
+      }
+      shape.switch_rate = *type.reduction->rate * ports;
+    }
     for (std::size_t i = 1; i < gpus.size() && shape.switch_reduces; ++i) {
       shape.switch_reduces = routes.peers_over_scale_up(gpus[0], gpus[i]) && direct_links(fabric, gpus[0], gpus[i]) == 0;
     }

@@ -43,7 +43,8 @@ FluidNetwork::FluidNetwork(std::span<const Bandwidth> capacities, NetworkOptions
       busy_(capacities.size()),
       busy_since_(capacities.size()),
       options_(options) {
-  completions_.resize(MinTree::kFan);
+  clocks_.resize(capacities.size());
+  completions_.resize(clocks_.size());
 }
 
 std::uint32_t FluidNetwork::new_flow() {
@@ -59,7 +60,7 @@ std::uint32_t FluidNetwork::new_flow() {
 bool FluidNetwork::same_class(std::uint32_t id, const FlowRequest& request) const {
   const std::span<const MaxMin::Hop> hops = solver_.hops(id);
   if (hops.size() != request.shares.size() || solver_.fairness(id) != request.fairness ||
-      classes_[id].cap_bps != request.cap) {
+      classes_[id].cap != request.cap) {
     return false;
   }
   for (std::size_t i = 0; i < hops.size(); ++i) {
@@ -73,12 +74,14 @@ std::uint32_t FluidNetwork::define_class(const FlowRequest& request, std::uint64
   const std::uint32_t id = solver_.define(request.shares, request.fairness, cap);
   if (id >= classes_.size()) {
     classes_.resize(id + 1);
-    completions_.resize(classes_.size());
+    memberships_.resize(id + 1);
+    clocks_.resize(capacities_.size() + id + 1);
+    completions_.resize(clocks_.size());
   }
   Class& c = classes_[id];
   c = Class{};
-  c.cap = cap;
-  c.cap_bps = request.cap;
+  c.fairness = request.fairness;
+  c.cap = request.cap;
   c.hash = hash;
   return id;
 }
@@ -163,39 +166,98 @@ std::uint32_t FluidNetwork::pop(std::uint32_t root) {
   return out;
 }
 
-void FluidNetwork::serve(Class& c) {
-  if (now_ != c.since) c.served += c.rate * static_cast<double>(now_ - c.since);
-  c.since = now_;
+double FluidNetwork::reading(const Clock& clock) const {
+  return clock.served + clock.level * static_cast<double>(now_ - clock.since);
 }
 
-void FluidNetwork::touch(std::uint32_t id) {
-  if (classes_[id].touched) return;
-  classes_[id].touched = true;
-  touched_.push_back(id);
+// Bytes that each flow of a class would have been served, had it been there from the beginning.
+double FluidNetwork::served(std::uint32_t id) const {
+  const Class& c = classes_[id];
+  const std::uint32_t clock = memberships_[id].clock;
+  return clock == kNone ? c.base : c.base + c.fairness * (reading(clocks_[clock]) - c.from);
+}
+
+void FluidNetwork::touch(std::uint32_t clock) {
+  if (clocks_[clock].touched) return;
+  clocks_[clock].touched = true;
+  touched_.push_back(clock);
+}
+
+void FluidNetwork::wind(Clock& clock) {
+  clock.served = clock.members == 0 ? 0 : reading(clock);
+  clock.since = now_;
+}
+
+void FluidNetwork::set_due(std::uint32_t id) {
+  const Class& c = classes_[id];
+  memberships_[id].due = c.from + (flows_[c.top].target - c.base) / c.fairness;
+}
+
+void FluidNetwork::enter_clock(std::uint32_t id, std::uint32_t to) {
+  Clock& clock = clocks_[to];
+  wind(clock);
+  classes_[id].from = clock.served;
+  memberships_[id].clock = to;
+  set_due(id);
+  const double due = memberships_[id].due;
+  clock.first = clock.members == 0 ? due : std::min(clock.first, due);
+  if (clock.members++ == 0) clock.stale = false;
+  touch(to);
+}
+
+void FluidNetwork::leave_clock(std::uint32_t id) {
+  Membership& membership = memberships_[id];
+  Clock& clock = clocks_[membership.clock];
+  --clock.members;
+  if (membership.due <= clock.first) {
+    clock.stale = true;
+    touch(membership.clock);
+  }
+  membership.clock = kNone;
+}
+
+void FluidNetwork::find_first(std::uint32_t id) {
+  Clock& clock = clocks_[id];
+  clock.stale = false;
+  if (clock.members == 0) return;
+  clock.first = MaxMin::kUnlimited;
+  if (id >= capacities_.size()) {
+    clock.first = memberships_[id - capacities_.size()].due;
+    return;
+  }
+  for (const MaxMin::User& user : solver_.users(id)) {
+    const Membership& m = memberships_[user.variable];
+    if (m.clock == id) clock.first = std::min(clock.first, m.due);
+  }
 }
 
 void FluidNetwork::join(std::uint32_t id, std::uint32_t flow_id) {
   Class& c = classes_[id];
   Flow& flow = flows_[flow_id];
   if (c.count == 0) {
-    c.since = now_;
-    c.served = c.rate = c.starts = 0;
-    c.exact = {};
+    c.base = c.starts = 0;
+    flow.target = flow.size;
+    c.top = flow_id;
     ++live_classes_;
   } else {
-    serve(c);
+    const double before = served(id);
+    flow.target = before + flow.size;
+    c.starts += before;
+    c.top = meld(c.top, flow_id);
     ++counters_.merged_flows;
+    const std::uint32_t clock = memberships_[id].clock;
+    if (clock != kNone && c.top == flow_id) {
+      set_due(id);
+      clocks_[clock].first = std::min(clocks_[clock].first, memberships_[id].due);
+      touch(clock);
+    }
   }
-  flow.target = c.served + flow.size;
-  c.starts += c.served;
-  c.top = c.top == kNone ? flow_id : meld(c.top, flow_id);
   solver_.set_count(id, ++c.count);
   if (c.count == 1) {
     for (const MaxMin::Hop& hop : solver_.hops(id)) {
       if (solver_.users(hop.resource).size() == 1) busy_since_[hop.resource] = now_;
     }
   }
-  touch(id);
 }
 
 FlowId FluidNetwork::start(const FlowRequest& request, Time now) {
@@ -221,37 +283,30 @@ FlowId FluidNetwork::start(const FlowRequest& request, Time now) {
   return FlowId{id};
 }
 
-// Whole picoseconds until a class has served `target`, counted from its last change of rate.
-std::int64_t FluidNetwork::completion(const Class& c, double target) const {
-  const double bytes = target - c.served;
-  if (!(bytes > 0)) return c.since;
-  if (!(c.rate > 0)) return kNever;
-  if (c.exact.bps > 0 && bytes == std::floor(bytes) && bytes * static_cast<double>(c.divisor) < 9e18) {
-    const Time wait = transfer_time({static_cast<std::int64_t>(bytes) * c.divisor}, c.exact);
-    return later(c.since, wait.ps);
+// Whole picoseconds until a clock reads `due`, counted from its last change of level.
+std::int64_t FluidNetwork::completion(const Clock& clock, double due) const {
+  const double units = due - clock.served;
+  if (!(units > 0)) return clock.since;
+  if (!(clock.level > 0)) return kNever;
+  if (clock.exact.bps > 0 && units == std::floor(units) && units * clock.weight < 9e18) {
+    const std::int64_t bytes = static_cast<std::int64_t>(units) * static_cast<std::int64_t>(clock.weight);
+    return later(clock.since, transfer_time({bytes}, clock.exact).ps);
   }
-  const double wait = bytes / c.rate;
+  const double wait = units / clock.level;
   if (!(wait < 9e18)) return kNever;
-  return later(c.since, static_cast<std::int64_t>(std::ceil(wait - kRoundingSlack - wait * kRelativeSlack)));
+  return later(clock.since, static_cast<std::int64_t>(std::ceil(wait - kRoundingSlack - wait * kRelativeSlack)));
 }
 
-void FluidNetwork::settle_rate(std::uint32_t id) {
-  Class& c = classes_[id];
-  serve(c);
-  c.rate = solver_.rate(id);
-  c.exact = {};
-  const MaxMin::Group& group = solver_.group(id);
-  if (group.lead == MaxMin::kNone) {
-    c.exact = c.cap_bps;
-    c.divisor = 1;
-  } else if (group.weight > 0) {
-    const double divisor = group.weight / solver_.fairness(id);
-    if (divisor >= 1 && divisor < 1e15 && divisor == std::floor(divisor)) {
-      c.exact = capacities_[group.lead];
-      c.divisor = static_cast<std::int64_t>(divisor);
-    }
-  }
-  touch(id);
+void FluidNetwork::relevel(std::uint32_t resource) {
+  Clock& clock = clocks_[resource];
+  wind(clock);
+  const MaxMin::Group& group = solver_.group(resource);
+  clock.level = group.level;
+  const bool exact = group.lead < MaxMin::kCap && group.weight >= 1 && group.weight < 1e15 &&
+                     group.weight == std::floor(group.weight);
+  clock.exact = exact ? capacities_[group.lead] : Bandwidth{};
+  clock.weight = exact ? group.weight : 0;
+  touch(resource);
 }
 
 // Takes in what has started, ended or changed at this instant.
@@ -263,12 +318,30 @@ void FluidNetwork::settle() {
   }
   if (solver_.dirty()) {
     solver_.solve();
-    for (const std::uint32_t id : solver_.changed()) settle_rate(id);
+    for (const std::uint32_t resource : solver_.relevelled()) relevel(resource);
+    for (const std::uint32_t id : solver_.moved()) {
+      Class& c = classes_[id];
+      c.base = served(id);
+      if (memberships_[id].clock != kNone) leave_clock(id);
+      const std::uint32_t lead = solver_.lead(id);
+      if (lead < MaxMin::kCap) {
+        enter_clock(id, lead);
+        continue;
+      }
+      const auto own = static_cast<std::uint32_t>(capacities_.size() + id);
+      Clock& clock = clocks_[own];
+      clock.level = solver_.cap_level(id);
+      const bool exact = c.fairness >= 1 && c.fairness == std::floor(c.fairness);
+      clock.exact = exact ? c.cap : Bandwidth{};
+      clock.weight = exact ? c.fairness : 0;
+      enter_clock(id, own);
+    }
   }
   for (const std::uint32_t id : touched_) {
-    Class& c = classes_[id];
-    c.touched = false;
-    completions_.set(id, c.count == 0 ? kNever : completion(c, flows_[c.top].target));
+    Clock& clock = clocks_[id];
+    clock.touched = false;
+    if (clock.stale) find_first(id);
+    completions_.set(id, clock.members == 0 ? kNever : completion(clock, clock.first));
   }
   touched_.clear();
 }
@@ -296,9 +369,23 @@ void FluidNetwork::leave_resources(std::uint32_t id) {
   --live_classes_;
 }
 
-// Completes the flows of a class that are due now.
+// The classes of a clock that have a flow due now.
+void FluidNetwork::collect_due(std::uint32_t id) {
+  const Clock& clock = clocks_[id];
+  if (id >= capacities_.size()) {
+    due_.push_back(static_cast<std::uint32_t>(id - capacities_.size()));
+    return;
+  }
+  const double most = reading(clock) + 2 * clock.level;  // spares the others the exact computation
+  for (const MaxMin::User& user : solver_.users(id)) {
+    const Membership& m = memberships_[user.variable];
+    if (m.clock == id && m.due <= most && completion(clock, m.due) <= now_) due_.push_back(user.variable);
+  }
+}
+
 void FluidNetwork::complete(std::uint32_t id) {
   Class& c = classes_[id];
+  const Clock& clock = clocks_[memberships_[id].clock];
   do {
     const std::uint32_t done = c.top;
     Flow& flow = flows_[done];
@@ -311,14 +398,12 @@ void FluidNetwork::complete(std::uint32_t id) {
     } else {
       deliveries_.add(later(now_, flow.latency), done);
     }
-  } while (c.top != kNone && completion(c, flows_[c.top].target) <= now_);
-  serve(c);
+    if (c.top == kNone) break;
+    set_due(id);
+  } while (completion(clock, memberships_[id].due) <= now_);
   solver_.set_count(id, c.count);
-  if (c.count > 0) {
-    touch(id);
-    return;
-  }
-  completions_.set(id, kNever);
+  if (c.count > 0) return;
+  leave_clock(id);
   leave_resources(id);
   if (!options_.merge_classes) solver_.forget(id);
 }
@@ -348,12 +433,15 @@ void FluidNetwork::advance(Time until, std::vector<FlowDone>& done) {
   if (until != next) return;
   if (until == Time::never()) return;
   if (completions_.min() == now_) {
+    due_clocks_.clear();
     due_.clear();
-    completions_.collect(due_);
-    for (const std::uint32_t id : due_) {
-      completions_.set(id, kNever);
-      complete(id);
+    completions_.collect(due_clocks_);
+    for (const std::uint32_t clock : due_clocks_) {
+      collect_due(clock);
+      clocks_[clock].stale = true;
+      touch(clock);
     }
+    for (const std::uint32_t id : due_) complete(id);
   }
   if (deliveries_.next() == now_) deliveries_.take(ready_);
   deliver(done);
@@ -370,8 +458,7 @@ double FluidNetwork::carried_bytes(std::uint32_t resource) const {
   double bytes = carried_[resource];
   for (const MaxMin::User& user : solver_.users(resource)) {
     const Class& c = classes_[user.variable];
-    const double served = c.served + c.rate * static_cast<double>(now_ - c.since);
-    bytes += user.weight * (c.finished + std::max(0.0, c.count * served - c.starts));
+    bytes += user.weight * (c.finished + std::max(0.0, c.count * served(user.variable) - c.starts));
   }
   return bytes;
 }

@@ -10,6 +10,9 @@
 // Classes:  flows with equal shares, cap and fairness are one variable of the solver. A class counts the bytes that each of
 //           its flows has been served; a flow that joins notes the count at which it will be complete, and is never touched
 //           again until then.
+// Clocks:   all classes that a resource limits run at its level, so the resource keeps the time for them: a clock that counts
+//           bytes served per unit of fairness. A class notes the count at which its first flow completes; when the level
+//           changes, only the clock is touched. A class at its cap has a clock of its own.
 // Example:  1 MiB over a 50 GB/s link with 1 us: done after 1 us + 20.97152 us.
 #pragma once
 
@@ -54,19 +57,32 @@ class FluidNetwork final : public NetworkModel {
 
   // Index = variable of the solver.
   struct Class {
-    double served = 0;    // bytes per flow, at `since`
-    double rate = 0;      // bytes per picosecond and flow
-    std::int64_t since = 0;
-    std::uint32_t count = 0;
-    std::uint32_t top = kNone;      // flow that completes first
-    bool touched = false;           // its next completion must be computed
-    Bandwidth exact;                // when not 0: rate = exact / divisor
-    std::int64_t divisor = 1;
+    double base = 0;      // bytes served per flow when the clock read `from`
+    double from = 0;
+    double fairness = 1;
     double finished = 0;  // bytes of completed flows not yet booked on the resources
-    double starts = 0;    // sum over running flows of `served` when they joined
-    double cap = 0;
-    Bandwidth cap_bps;
+    double starts = 0;    // sum over running flows of the bytes served before they joined
+    std::uint32_t count = 0;
+    std::uint32_t top = kNone;  // flow that completes first
+    Bandwidth cap;
     std::uint64_t hash = 0;
+  };
+  struct Membership {
+    double due = 0;  // reading of the clock at which the class's first flow completes
+    std::uint32_t clock = kNone;
+  };
+
+  // Index = resource; then one for each class, for when it runs at its cap.
+  struct Clock {
+    double served = 0;    // bytes per unit of fairness, at `since`
+    double level = 0;     // its speed per picosecond
+    std::int64_t since = 0;
+    double first = 0;     // least due of its members
+    double weight = 0;    // when exact is not 0: level = exact / weight
+    Bandwidth exact;
+    std::uint32_t members = 0;
+    bool touched = false;  // its next completion must be computed
+    bool stale = false;    // `first` must be found among the members
   };
 
   std::uint32_t class_of(const FlowRequest& request);
@@ -76,21 +92,30 @@ class FluidNetwork final : public NetworkModel {
   std::uint32_t new_flow();
   void join(std::uint32_t id, std::uint32_t flow);
   void leave_resources(std::uint32_t id);
-  void touch(std::uint32_t id);
-  void serve(Class& c);
+  double reading(const Clock& clock) const;
+  double served(std::uint32_t id) const;
+  void touch(std::uint32_t clock);
+  void wind(Clock& clock);
+  void enter_clock(std::uint32_t id, std::uint32_t clock);
+  void leave_clock(std::uint32_t id);
+  void set_due(std::uint32_t id);
+  void find_first(std::uint32_t clock);
   void move_to(Time now);
   void settle();
-  void settle_rate(std::uint32_t id);
-  std::int64_t completion(const Class& c, double target) const;
+  void relevel(std::uint32_t resource);
+  std::int64_t completion(const Clock& clock, double due) const;
+  void collect_due(std::uint32_t clock);
   void complete(std::uint32_t id);
   std::uint32_t meld(std::uint32_t a, std::uint32_t b);
   std::uint32_t pop(std::uint32_t root);
   void deliver(std::vector<FlowDone>& done);
 
   MaxMin solver_;
-  MinTree completions_;  // by class
+  MinTree completions_;  // by clock
   Calendar deliveries_;  // flows whose last byte has left
   std::vector<Class> classes_;
+  std::vector<Membership> memberships_;  // by class
+  std::vector<Clock> clocks_;
   std::vector<Flow> flows_;
   std::uint32_t first_free_ = kNone, last_free_ = kNone;
   std::vector<std::uint32_t> table_;  // open addressing: hash to class
@@ -98,7 +123,7 @@ class FluidNetwork final : public NetworkModel {
   std::vector<Bandwidth> capacities_;
   std::vector<double> carried_;        // booked bytes per resource
   std::vector<std::int64_t> busy_, busy_since_;
-  std::vector<std::uint32_t> touched_, due_, ready_;
+  std::vector<std::uint32_t> touched_, due_clocks_, due_, ready_;
   std::int64_t now_ = 0;
   std::int64_t counted_at_ = -1;       // instant of the last counted event
   std::uint64_t started_ = 0;

@@ -205,7 +205,7 @@ WeakSpots find_weak_spots(const Fabric& fabric) {
     if (link.from < link.to) pairs.emplace_back(link.from.v, link.to.v);
   }
   std::ranges::sort(pairs);
-  pairs.erase(std::ranges::unique(pairs).begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   indices.resize(pairs.size());
   std::iota(indices.begin(), indices.end(), std::size_t{0});
   Graph graph(pairs.begin(), pairs.end(), indices.begin(), n);

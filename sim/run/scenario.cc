@@ -8,7 +8,7 @@ namespace {
 
 struct ScenarioFile {
   SchemaVersion weft;
-  std::string name, question, summary;
+  std::string name, question, note;
   Json fabric, nccl;
   Json fidelity;
   std::int64_t seed = 1;
@@ -17,11 +17,12 @@ struct ScenarioFile {
   std::vector<FaultSpec> faults;
   ObserveSpec observe;
   ModelsSpec models;
-  Json expect;
+  std::vector<ExpectSpec> expect;
   template <class V> void visit(V&& v) {
     v("weft", weft, "the file format");
     v("name", name, "the scenario's name");
     v("question", question, "what a person wants to know");
+    v("note", note, "what a reader of the answer should know");
     v("fabric", fabric, "a fabric or server of the catalogue, with changes", required);
     v("fidelity", fidelity, "analytic or fluid");
     v("seed", seed, "of everything random", between(0, 9.0e15));
@@ -77,10 +78,13 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
   scenario.weft = file.weft;
   scenario.name = file.name;
   scenario.question = file.question;
+  scenario.note = file.note;
   scenario.seed = file.seed;
   scenario.faults = std::move(file.faults);
   scenario.observe = std::move(file.observe);
   scenario.models = std::move(file.models);
+  scenario.expect = std::move(file.expect);
+  check_expectations(scenario.expect, "/expect", out);
   scenario.place = document.place;
   read_fidelity(file.fidelity, scenario.fidelity, out);
   if (const Json* fabric = document.find("fabric")) scenario.fabric = read_fabric(*fabric, "/fabric", out);

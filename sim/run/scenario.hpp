@@ -14,10 +14,15 @@
 #include "sim/core/config.hpp"
 #include "sim/fabric/routing.hpp"
 #include "sim/fabric/spec.hpp"
+#include "sim/run/expect.hpp"
 #include "sim/workload/placement.hpp"
 #include "sim/workload/schedule.hpp"
 
 namespace weft {
+
+// What a scenario may ask for, so that sums of times and sizes fit.
+inline constexpr Time kLatest = 2'592'000_s;  // 30 days
+inline constexpr Bytes kMostData{std::int64_t{1} << 50};
 
 enum class Fidelity { analytic, fluid };
 constexpr auto enum_names(Fidelity) {
@@ -56,7 +61,7 @@ struct P2pSpec {
   template <class V> void visit(V&& v) {
     v("src", src, "a GPU", required, not_empty);
     v("dst", dst, "a GPU", required, not_empty);
-    v("size", size, "of the copy", positive);
+    v("size", size, "of the copy", positive, at_most(kMostData));
     v("via", via, "direct, relay (through a GPU), host (through host memory), network; default: what the runtime does");
     v("bidirectional", bidirectional, "copies both ways at once");
     v("peer_access", peer_access, "off: GPUs reach each other through host memory only");
@@ -72,8 +77,8 @@ struct FlowEntry {
   template <class V> void visit(V&& v) {
     v("src", src, "a GPU", required, not_empty);
     v("dst", dst, "a GPU", required, not_empty);
-    v("size", size, "of the flow", required);
-    v("start", start, "when it starts");
+    v("size", size, "of the flow", required, at_most(kMostData));
+    v("start", start, "when it starts", at_most(kLatest));
   }
 };
 
@@ -108,14 +113,14 @@ struct JobSpec {
     v("kind", kind, "collective, p2p or flows; follows from the other keys");
     v("gpus", gpus, "number of GPUs; default: all of the fabric", between(1, 10'000'000));
     v("placement", placement, "which GPUs");
-    v("start", start, "when the job starts");
+    v("start", start, "when the job starts", at_most(kLatest));
     v("repeat", repeat, "iterations, or \"until-end\": as long as another job runs");
     v("collective", collective, "what the group does");
-    v("size", size, "bytes of the collective (as nccl-tests counts them) or of each flow of a pattern");
+    v("size", size, "bytes of the collective (as nccl-tests counts them) or of each flow of a pattern", at_most(kMostData));
     v("algorithm", algorithm, "see `weft list collectives`; default: what suits the group");
     v("root", root, "rank of the root", between(0, 10'000'000));
     v("channels", channels, "rings or trees side by side", between(1, 64));
-    v("chunk", chunk, "pipeline granularity", positive);
+    v("chunk", chunk, "pipeline granularity", positive, at_most(kMostData));
     v("expand", expand, "one flow per transfer, no coupling");
     v("group_size", group_size, "splits the GPUs into groups that run the collective at the same time", between(1, 10'000'000));
     v("group_stride", group_stride, "ranks of a group are this far apart", between(1, 10'000'000));
@@ -155,8 +160,8 @@ struct FaultSpec {
   template <class V> void visit(V&& v) {
     v("target", target, "a link (leaf3:spine1, leaf3/up1, server5/nic0:leaf2) or a node: all its links", required, not_empty);
     v("do", action, "down, or degrade to `factor` of the capacity", required);
-    v("at", at, "when");
-    v("until", until, "when it is repaired; never when absent", positive);
+    v("at", at, "when", at_most(kLatest));
+    v("until", until, "when it is repaired; never when absent", positive, at_most(kLatest));
     v("factor", factor, "share of the capacity that is left when degraded", between(0, 1));
     v("detect", detect, "until the fault is noticed", NotYet{"rerouting while a run goes on; a link down from 0 s is avoided"});
     v("reroute", reroute, "from then until new ways are used", NotYet{"rerouting while a run goes on"});
@@ -182,9 +187,9 @@ struct CollectiveCosts {
   Time step{0};
   Time network_step{0};
   template <class V> void visit(V&& v) {
-    v("launch", launch, "start of a collective");
-    v("step", step, "per hop of a schedule inside a server, added to the wire's latency");
-    v("network_step", network_step, "per hop of a schedule between servers");
+    v("launch", launch, "start of a collective", at_most(kMostDelay));
+    v("step", step, "per hop of a schedule inside a server, added to the wire's latency", at_most(kMostDelay));
+    v("network_step", network_step, "per hop of a schedule between servers", at_most(kMostDelay));
   }
 };
 
@@ -203,7 +208,7 @@ struct ModelsSpec {
 
 struct Scenario {
   SchemaVersion weft;
-  std::string name, question;
+  std::string name, question, note;
   FabricSpec fabric;
   Fidelity fidelity = Fidelity::fluid;
   std::int64_t seed = 1;
@@ -211,6 +216,7 @@ struct Scenario {
   std::vector<FaultSpec> faults;
   ObserveSpec observe;
   ModelsSpec models;
+  std::vector<ExpectSpec> expect;
   Json document;  // resolved, for the report
 
   Place place;

@@ -10,6 +10,7 @@
 #include "sim/core/text.hpp"
 #include "sim/fabric/fabric.hpp"
 #include "sim/run/scenario.hpp"
+#include "tools/cli/check_run.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/file_source.hpp"
 
@@ -102,6 +103,7 @@ class Check final : public Command {
  public:
   void add(CLI::App& app) override {
     app.add_option("files", files_, "files of any kind: scenarios, fabrics, parts")->required();
+    app.add_flag("--run", run_, "run the scenarios among them and test what they expect; exit code 4 when one fails");
     add_json_flag(app, json_);
   }
 
@@ -109,24 +111,32 @@ class Check final : public Command {
     Configs files(find_configs_root());
     Json results = Json::array();
     std::string text;
-    bool all_ok = true;
+    bool all_ok = true, all_met = true;
     for (const std::string& path : files_) {
       Diagnostics out;
       const std::string kind = check_file(files, path, out);
       all_ok = all_ok && out.ok();
-      results.push(to_json(path, kind, out));
+      Json& result = results.items.emplace_back(to_json(path, kind, out));
       if (!json_) io.err << out.text();
       if (out.ok()) text += fmt::format("{}: {}, {}\n", path, paint("ok", Colour::green, io.colour), kind);
+      if (!run_ || !out.ok() || kind != "scenario") continue;
+      CheckRun checked = check_run(path, io);
+      all_met = all_met && checked.met;
+      text += checked.text;
+      result.set("fingerprint", checked.fingerprint);
+      result.set("met", checked.met);
+      result.set("expect", std::move(checked.expect));
     }
     if (json_) {
       Json document = Json::object();
       document.set("weft", json_head());
       document.set("ok", all_ok);
+      if (run_) document.set("met", all_met);
       document.set("files", std::move(results));
       text = to_text(document) + "\n";
     }
     io.out += text;
-    return all_ok ? kOk : kBadInput;
+    return !all_ok ? kBadInput : all_met ? kOk : kLimit;
   }
 
  private:
@@ -151,7 +161,7 @@ class Check final : public Command {
   }
 
   std::vector<std::string> files_;
-  bool json_ = false;
+  bool json_ = false, run_ = false;
 };
 
 }  // namespace

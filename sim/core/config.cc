@@ -187,6 +187,10 @@ void check_not_empty(const Json& json, const std::string& pointer, std::size_t s
   d.error(json.place, pointer, "must not be empty");
 }
 
+void report_too_much(const Json& json, const std::string& pointer, std::string_view most, Diagnostics& d) {
+  d.error(json.place, pointer, fmt::format("\"{}\" is more than {}", json.text, most), "check the unit");
+}
+
 Json write(Time v) { return to_exact_text(v); }
 Json write(Bytes v) { return to_exact_text(v); }
 Json write(Bandwidth v) { return to_exact_text(v); }

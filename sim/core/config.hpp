@@ -39,12 +39,15 @@ struct Required {};        // the key must be present
 struct Positive {};        // > 0
 struct NotEmpty {};        // a string, array or map with something in it
 struct Range { double low, high; };            // low <= value <= high
+template <class T> struct AtMost { T most; };  // a quantity that is still plausible and adds up without overflow
 struct NotYet { std::string_view what; };      // the key is part of the format but its feature does not exist yet
 
 inline constexpr Required required{};
 inline constexpr Positive positive{};
 inline constexpr NotEmpty not_empty{};
 constexpr Range between(double low, double high) { return {low, high}; }
+template <class T>
+constexpr AtMost<T> at_most(T most) { return {most}; }
 
 template <class E>
 struct EnumName {
@@ -111,6 +114,7 @@ void not_yet(const JsonMember& member, const std::string& pointer, std::string_v
 void check_positive(const Json&, const std::string& pointer, double value, Diagnostics&);
 void check_range(const Json&, const std::string& pointer, double value, Range range, Diagnostics&);
 void check_not_empty(const Json&, const std::string& pointer, std::size_t size, Diagnostics&);
+void report_too_much(const Json&, const std::string& pointer, std::string_view most, Diagnostics&);
 
 inline double size_of(Time v) { return static_cast<double>(v.ps); }
 inline double size_of(Bytes v) { return v.value(); }
@@ -180,6 +184,9 @@ class ObjectReader {
   template <class T> void check(const Json& j, const std::string& p, const T& v, NotEmpty) {
     check_not_empty(j, p, v.size(), out_);
   }
+  template <class T, class U> void check(const Json& j, const std::string& p, const T& v, AtMost<U> c) {
+    if (size_of(v) > size_of(c.most)) report_too_much(j, p, to_text(c.most), out_);
+  }
   template <class C> void refuse(const JsonMember&, C) {}
   void refuse(const JsonMember& member, NotYet c) { not_yet(member, child(pointer_, member.key), c.what, out_); }
 
@@ -245,14 +252,20 @@ template <class T>
 Json write_config(const T& value);
 
 namespace config_detail {
+template <class T, class C> bool obeys(const T&, C) { return true; }
+template <class T> bool obeys(const T& v, Positive) { return size_of(v) > 0; }
+template <class T> bool obeys(const T& v, Range r) { return size_of(v) >= r.low && size_of(v) <= r.high; }
+template <class T> bool obeys(const T& v, NotEmpty) { return !v.empty(); }
+
+// A default that its own constraints forbid stands for "not given" (a generation of 0) and is left out.
 class ObjectWriter {
  public:
   template <class T, class... Constraints>
-  void operator()(std::string_view name, T& field, std::string_view, Constraints...) {
+  void operator()(std::string_view name, T& field, std::string_view, Constraints... constraints) {
     if constexpr (IsOptional<T>::value) {
       if (field) object.set(name, write_config(*field));
     } else if constexpr (!(std::is_same_v<Constraints, NotYet> || ...)) {
-      object.set(name, write_config(field));
+      if ((obeys(field, constraints) && ...)) object.set(name, write_config(field));
     }
   }
   Json object = Json::object();
@@ -301,6 +314,7 @@ void schema_constraint(Json& property, Range);
 void schema_constraint(Json& property, NotEmpty);
 inline void schema_constraint(Json&, Required) {}
 inline void schema_constraint(Json&, NotYet) {}
+template <class T> void schema_constraint(Json&, AtMost<T>) {}
 // A field under this name may also be the name of a component of the catalogue, or {"use", "set"}.
 Json or_component(std::string_view field, Json schema);
 

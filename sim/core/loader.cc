@@ -13,11 +13,20 @@
 namespace weft {
 namespace {
 
-std::size_t count_values(const Json& json) {
-  std::size_t n = 1;
-  for (const Json& item : json.items) n += count_values(item);
-  for (const JsonMember& member : json.members) n += count_values(member.value);
-  return n;
+struct Extent {
+  std::size_t values = 1, depth = 1;
+};
+
+Extent extent_of(const Json& json) {
+  Extent out;
+  const auto add = [&](const Json& part) {
+    const Extent inner = extent_of(part);
+    out.values += inner.values;
+    out.depth = std::max(out.depth, inner.depth + 1);
+  };
+  for (const Json& item : json.items) add(item);
+  for (const JsonMember& member : json.members) add(member.value);
+  return out;
 }
 
 std::string child(const std::string& pointer, std::string_view key) {
@@ -35,6 +44,7 @@ std::string plain_path(const std::string& path) {
 }
 
 constexpr std::size_t kMostOpen = 64;
+constexpr std::size_t kMostDepth = 256;  // of values, inclusion counted: documents are walked by recursion
 
 bool is_path(std::string_view reference) { return reference.ends_with(".json"); }
 
@@ -119,9 +129,13 @@ void Loader::include(Json& value, std::string_view field, const std::string& ref
     return;
   }
   Json loaded = load(target.path, field, place, pointer);
-  values_ += count_values(loaded);
+  const Extent extent = extent_of(loaded);
+  values_ += extent.values;
   if (values_ > kMostValues) {
-    out_.error(place, pointer, fmt::format("included files grow beyond {} values", kMostValues));
+    out_.error(place, pointer, fmt::format("included files grow beyond {} values", kMostValues), "include less");
+    loaded = Json::object();
+  } else if (extent.depth > kMostDepth) {
+    out_.error(place, pointer, fmt::format("included files nest deeper than {} levels", kMostDepth), "flatten the files");
     loaded = Json::object();
   }
   if (loaded.kind == Json::Kind::null) {
@@ -178,6 +192,10 @@ void Loader::set(Json& document, const std::string& pointer, Json value) {
   const auto path = parse_pointer(pointer);
   if (!path || path->empty()) {
     out_.error(place, pointer, "not a JSON pointer to a value", "start with \"/\", e.g. \"/network/oversubscription\"");
+    return;
+  }
+  if (path->size() > static_cast<std::size_t>(Json::kMostDepth)) {
+    out_.error(place, pointer.substr(0, 80) + "...", fmt::format("a pointer of more than {} keys", Json::kMostDepth), "flatten the document");
     return;
   }
   Json* at = &document;

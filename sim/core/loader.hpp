@@ -37,7 +37,7 @@ const std::vector<std::string_view>& component_kinds(std::string_view field);
 
 class Loader {
  public:
-  static constexpr std::size_t kMostValues = 4'000'000;
+  static constexpr std::size_t kMostValues = 1'000'000;
 
   Loader(FileSource& files, Diagnostics& out) : files_(files), out_(out) {}
 

@@ -2,7 +2,7 @@
 // Quantities that cannot be mixed up, and the one rule by which bytes become time.
 //
 // Law:      transfer_time(size, rate) = ceil(8 * size * 10^12 / rate) picoseconds, exact in 128 bits, rounded up once.
-// Assumes:  |Time| < 2^63 ps (106 days), sizes below 2^63 B, rates below 2^63 b/s. Overflow saturates at Time::never().
+// Assumes:  |Time| < 2^63 ps (106 days), sizes below 2^63 B, rates below 2^63 b/s. Sums and products saturate at those bounds: never() + t is never().
 // Example:  transfer_time(4096_B, 450_GBps) is 9103 ps.
 //
 // Literals: 500_ns, 400_Gbps (bits), 50_GBps (bytes), 4_MiB. In files the same quantities are text, see parse_time().
@@ -17,6 +17,29 @@
 
 namespace weft {
 
+namespace units_detail {
+using Limits = std::numeric_limits<std::int64_t>;
+constexpr std::int64_t sum(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (!__builtin_add_overflow(a, b, &out)) return out;
+  return b < 0 ? Limits::min() : Limits::max();
+}
+constexpr std::int64_t difference(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (!__builtin_sub_overflow(a, b, &out)) return out;
+  return b > 0 ? Limits::min() : Limits::max();
+}
+constexpr std::int64_t product(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (!__builtin_mul_overflow(a, b, &out)) return out;
+  return (a < 0) != (b < 0) ? Limits::min() : Limits::max();
+}
+// The nearest integer of a value that is not negative; halves up.
+constexpr std::int64_t rounded(double value) {
+  return value < 9.2233720368547e18 ? static_cast<std::int64_t>(value + 0.5) : Limits::max();
+}
+}  // namespace units_detail
+
 struct Time {
   std::int64_t ps = 0;
 
@@ -25,12 +48,12 @@ struct Time {
   constexpr double us() const { return static_cast<double>(ps) * 1e-6; }
 
   friend constexpr auto operator<=>(Time, Time) = default;
-  friend constexpr Time operator+(Time a, Time b) { return {a.ps + b.ps}; }
-  friend constexpr Time operator-(Time a, Time b) { return {a.ps - b.ps}; }
-  friend constexpr Time operator*(Time a, std::int64_t n) { return {a.ps * n}; }
-  friend constexpr Time operator*(std::int64_t n, Time a) { return {a.ps * n}; }
-  constexpr Time& operator+=(Time b) { ps += b.ps; return *this; }
-  constexpr Time& operator-=(Time b) { ps -= b.ps; return *this; }
+  friend constexpr Time operator+(Time a, Time b) { return {units_detail::sum(a.ps, b.ps)}; }
+  friend constexpr Time operator-(Time a, Time b) { return {units_detail::difference(a.ps, b.ps)}; }
+  friend constexpr Time operator*(Time a, std::int64_t n) { return {units_detail::product(a.ps, n)}; }
+  friend constexpr Time operator*(std::int64_t n, Time a) { return {units_detail::product(a.ps, n)}; }
+  constexpr Time& operator+=(Time b) { return *this = *this + b; }
+  constexpr Time& operator-=(Time b) { return *this = *this - b; }
 };
 
 struct Bytes {
@@ -39,10 +62,10 @@ struct Bytes {
   constexpr double value() const { return static_cast<double>(count); }
 
   friend constexpr auto operator<=>(Bytes, Bytes) = default;
-  friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
-  friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
-  friend constexpr Bytes operator*(Bytes a, std::int64_t n) { return {a.count * n}; }
-  constexpr Bytes& operator+=(Bytes b) { count += b.count; return *this; }
+  friend constexpr Bytes operator+(Bytes a, Bytes b) { return {units_detail::sum(a.count, b.count)}; }
+  friend constexpr Bytes operator-(Bytes a, Bytes b) { return {units_detail::difference(a.count, b.count)}; }
+  friend constexpr Bytes operator*(Bytes a, std::int64_t n) { return {units_detail::product(a.count, n)}; }
+  constexpr Bytes& operator+=(Bytes b) { return *this = *this + b; }
 };
 
 // Bits per second, per direction.
@@ -54,11 +77,11 @@ struct Bandwidth {
   constexpr double bytes_per_ps() const { return static_cast<double>(bps) / 8e12; }
 
   friend constexpr auto operator<=>(Bandwidth, Bandwidth) = default;
-  friend constexpr Bandwidth operator+(Bandwidth a, Bandwidth b) { return {a.bps + b.bps}; }
-  friend constexpr Bandwidth operator*(Bandwidth a, std::int64_t n) { return {a.bps * n}; }
+  friend constexpr Bandwidth operator+(Bandwidth a, Bandwidth b) { return {units_detail::sum(a.bps, b.bps)}; }
+  friend constexpr Bandwidth operator*(Bandwidth a, std::int64_t n) { return {units_detail::product(a.bps, n)}; }
   // Scales by a dimensionless factor (an efficiency); rounds to the nearest bit per second.
   friend constexpr Bandwidth scaled(Bandwidth a, double factor) {
-    return {static_cast<std::int64_t>(static_cast<double>(a.bps) * factor + 0.5)};
+    return {units_detail::rounded(static_cast<double>(a.bps) * factor)};
   }
 };
 
@@ -95,7 +118,7 @@ constexpr Time transfer_time(Bytes size, Bandwidth rate) {
 constexpr Bandwidth rate_over(Bytes size, Time duration) {
   if (duration.ps <= 0) return {0};
   const double bps = static_cast<double>(size.count) * 8e12 / static_cast<double>(duration.ps);
-  return {static_cast<std::int64_t>(bps + 0.5)};
+  return {units_detail::rounded(bps)};
 }
 
 // Text with units, as written in files: "500 ns", "4 MiB", "400 Gb/s", "50 GB/s", "312 TFLOP/s", "400 W", "1.41 GHz",

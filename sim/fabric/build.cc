@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -16,6 +17,20 @@ namespace weft {
 namespace {
 
 std::uint32_t u32(std::size_t v) { return static_cast<std::uint32_t>(v); }
+
+// Routes keep a table of all pairs of nodes of a server.
+constexpr std::size_t kMostServerNodes = 4096;
+constexpr std::size_t kMostServerPairs = 1'000'000;  // joined ones
+constexpr std::size_t kMostSuggested = 1000;         // names among which the nearest is looked for
+
+using NodeNames = std::map<std::string, std::uint32_t, std::less<>>;
+
+// What a name may hold: "/" and ":" put names together, "#" counts parallel links.
+bool is_plain_name(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.' || c == '+';
+  });
+}
 
 bool is_scale_up(NodeKind kind) { return kind == NodeKind::gpu || kind == NodeKind::nvswitch; }
 
@@ -43,18 +58,23 @@ class FabricBuilder {
   void add_type(const ServerSpec& spec) {
     ServerType type;
     type.spec = spec;
-    std::map<std::string, std::uint32_t, std::less<>> names;
+    NodeNames names;
     for (const NodeEntry& entry : spec.nodes) add_nodes(entry, type, names);
-    for (const LinkEntry& entry : spec.links) add_links(entry, type);
+    for (const LinkEntry& entry : spec.links) add_links(entry, type, names);
     check_type(type);
     fabric_.types_.push_back(std::move(type));
   }
 
-  void add_nodes(const NodeEntry& entry, ServerType& type, std::map<std::string, std::uint32_t, std::less<>>& names) {
+  void add_nodes(const NodeEntry& entry, ServerType& type, NodeNames& names) {
     const auto ids = expand_range(entry.id);
-    if (!ids) {
+    if (!ids || !is_plain_name(ids->front())) {
       out_.error(entry.place, entry.pointer + "/id", fmt::format("\"{}\" is not a name or a range", entry.id),
-                 "write e.g. \"cpu0\" or \"gpu[0-7]\"");
+                 "write e.g. \"cpu0\" or \"gpu[0-7]\"; names hold letters, digits, _ - . and +");
+      return;
+    }
+    if (type.nodes.size() + ids->size() > kMostServerNodes) {
+      out_.error(entry.place, entry.pointer + "/id", fmt::format("a server of more than {} nodes", kMostServerNodes),
+                 "join smaller servers by a network");
       return;
     }
     Node node;
@@ -107,7 +127,8 @@ class FabricBuilder {
     read_config(entry.model, entry.pointer + "/model", spec, out_);
   }
 
-  std::vector<std::uint32_t> find_nodes(const std::string& range, const LinkEntry& entry, const ServerType& type) {
+  std::vector<std::uint32_t> find_nodes(const std::string& range, const LinkEntry& entry, const ServerType& type,
+                                        const NodeNames& names) {
     std::vector<std::uint32_t> out;
     const auto ids = expand_range(range);
     if (!ids) {
@@ -115,23 +136,29 @@ class FabricBuilder {
       return out;
     }
     for (const std::string& id : *ids) {
-      const auto found = std::ranges::find(type.node_names, id);
-      if (found == type.node_names.end()) {
-        const auto nearest = nearest_name(id, type.node_names);
+      const auto found = names.find(id);
+      if (found == names.end()) {
+        const auto nearest = names.size() <= kMostSuggested ? nearest_name(id, type.node_names) : std::nullopt;
         out_.error(entry.place, entry.pointer,
                    fmt::format("there is no node \"{}\"{}", id, nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
                    "nodes are listed under \"nodes\"");
         return {};
       }
-      out.push_back(u32(static_cast<std::size_t>(found - type.node_names.begin())));
+      out.push_back(found->second);
     }
     return out;
   }
 
-  void add_links(const LinkEntry& entry, ServerType& type) {
-    const auto a = find_nodes(entry.a, entry, type);
-    const auto b = find_nodes(entry.b, entry, type);
+  void add_links(const LinkEntry& entry, ServerType& type, const NodeNames& names) {
+    const auto a = find_nodes(entry.a, entry, type, names);
+    const auto b = find_nodes(entry.b, entry, type, names);
     if (a.empty() || b.empty()) return;
+    const std::size_t pairs = entry.pair == Pairing::all ? a.size() * b.size() : a.size();
+    if (type.links.size() / 2 + pairs > kMostServerPairs) {
+      out_.error(entry.place, entry.pointer, fmt::format("more than {} joined pairs in one server", kMostServerPairs),
+                 "join smaller servers by a network");
+      return;
+    }
     const Link model = make_link(entry.link, entry.count);
     switch (entry.pair) {
       case Pairing::each:
@@ -199,6 +226,9 @@ class FabricBuilder {
     link.raw = law.raw * count;
     link.rate = scaled(link.raw, law.efficiency());
     link.delay = spec.delay;
+    if (fabric_.laws_.size() > std::numeric_limits<std::uint16_t>::max()) {
+      out_.error(spec.place, spec.pointer, "more than 65536 cables with links of their own", "leave \"link\" out where it is the usual one");
+    }
     link.law = static_cast<std::uint16_t>(fabric_.laws_.size());
     fabric_.laws_.push_back(law);
     return link;
@@ -318,6 +348,8 @@ class FabricBuilder {
                  "simulate fewer servers");
       return;
     }
+    if (!check_switch_names(*network, plan)) return;
+    fabric_.links_.reserve(fabric_.links_.size() + 2 * plan.cables.size());
     const NodeId first{fabric_.nodes_.size()};
     for (std::size_t i = 0; i < plan.switches.size(); ++i) {
       Node node;
@@ -358,6 +390,20 @@ class FabricBuilder {
       out_.error(network->place, network->pointer, fmt::format("{} has no cable", ports[i].name), "list a cable for every NIC");
       return;
     }
+  }
+
+  // Names of switches share a space with server3/gpu5, or gpu5 where there is one server.
+  bool check_switch_names(const NetworkSpec& network, const NetworkPlan& plan) {
+    const bool one_server = fabric_.server_count() == 1;
+    const std::vector<std::string>& nodes = fabric_.types_.front().node_names;
+    for (const PlannedSwitch& planned : plan.switches) {
+      const bool taken = one_server ? std::ranges::find(nodes, planned.name) != nodes.end() : planned.name.starts_with("server");
+      if (!taken) continue;
+      out_.error(network.place, network.pointer, fmt::format("the switch \"{}\" has a name that a server's node may have", planned.name),
+                 "rename one of them");
+      return false;
+    }
+    return true;
   }
 
   Bandwidth raw_rate(const LinkSpec& spec) {

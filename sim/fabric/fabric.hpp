@@ -133,7 +133,7 @@ class Fabric {
 
 // Builds the fabric; problems (duplicate id, unknown end of a link, a GPU without a way out, a radix that does not fit, a
 // size beyond kMostLinks ...) go to `out`, and the result may be used only when out.ok().
-inline constexpr std::size_t kMostLinks = 40'000'000;
+inline constexpr std::size_t kMostLinks = 24'000'000;
 Fabric build_fabric(FabricSpec spec, LinkClasses classes, Diagnostics& out);
 
 }  // namespace weft

@@ -12,6 +12,11 @@ namespace {
 
 std::uint32_t u32(std::size_t v) { return static_cast<std::uint32_t>(v); }
 
+double real(std::size_t v) { return static_cast<double>(v); }
+
+constexpr std::size_t kMostSwitches = 1'000'000;
+constexpr std::size_t kMostPorts = 1'000'000;  // beyond any radix; keeps absurd ratios of rates in range
+
 class Planner {
  public:
   Planner(const NetworkSpec& spec, const std::vector<HostPort>& hosts, Bandwidth uplink, Diagnostics& out)
@@ -38,6 +43,14 @@ class Planner {
   void attach(std::size_t host, std::uint32_t to) { plan_.cables.push_back({PlannedCable::kHost | u32(host), to, Tier::access, -1}); }
   void join(std::uint32_t a, std::uint32_t b, Tier tier, std::size_t parallel = 1) {
     for (std::size_t k = 0; k < parallel; ++k) plan_.cables.push_back({a, b, tier, -1});
+  }
+  // Counts before cables are made, so that a few numbers cannot ask for more memory than there is.
+  bool fits(double switches, double cables) {
+    if (switches <= static_cast<double>(kMostSwitches) && cables <= static_cast<double>(kMostLinks / 2)) return true;
+    error(fmt::format("{:.0f} switches and {:.0f} cables, more than the {} and {} that can be held", switches, cables, kMostSwitches,
+                      kMostLinks / 2),
+          "simulate a smaller network");
+    return false;
   }
   void error(std::string fact, std::string cure) { out_.error(spec_.place, spec_.pointer, std::move(fact), std::move(cure)); }
 
@@ -107,7 +120,7 @@ class Planner {
     const double wanted = static_cast<double>(per_leaf) * static_cast<double>(host_rate.bps) /
                           (spec_.oversubscription * static_cast<double>(uplink_.bps));
     // The ratio asked for is a ceiling: a fraction of an uplink is rounded up.
-    auto uplinks = static_cast<std::size_t>(std::max(1.0, std::ceil(wanted - 1e-9)));
+    auto uplinks = static_cast<std::size_t>(std::clamp(std::ceil(wanted - 1e-9), 1.0, real(kMostPorts)));
     if (spec_.spines) {
       const auto spines = static_cast<std::size_t>(*spec_.spines);
       uplinks = std::max(spines, uplinks / spines * spines + (uplinks % spines != 0 ? spines : 0));
@@ -116,6 +129,7 @@ class Planner {
       return error(fmt::format("a leaf needs {} ports down and {} up, the switch has {}", per_leaf, uplinks, radix_),
                    "lower hosts_per_leaf, raise the oversubscription or take a larger switch");
     }
+    if (!fits(real(hosts_.size() / per_leaf), real(hosts_.size()))) return;
     const Leaves leaves = fill_leaves(per_leaf, rails);
     std::vector<std::uint32_t> leaf_ids;
     for (std::size_t i = 0; i < leaves.hosts.size(); ++i) {
@@ -142,6 +156,7 @@ class Planner {
         return error(fmt::format("{} leaves with {} uplinks do not fit spines of {} ports", count, uplinks, radix_),
                      "set tiers to 3, or use a switch with more ports");
       }
+      if (!fits(real(count + spines), real(hosts_.size()) + real(count) * real(uplinks))) return;
       for (std::size_t s = 0; s < spines; ++s) {
         const std::uint32_t spine = add_switch(fmt::format("spine{}", s), 2);
         for (const std::uint32_t leaf : leaf_ids) join(leaf, spine, Tier::leaf_spine, uplinks / spines);
@@ -160,6 +175,10 @@ class Planner {
     if (cores_per_group == 0) {
       return error(fmt::format("{} pods of {} leaves do not fit cores of {} ports", pods, per_pod, radix_),
                    "use a switch with more ports; three levels are the most there are");
+    }
+    if (!fits(real(leaves.size()) + real(uplinks) * real(pods + cores_per_group),
+              real(hosts_.size()) + real(leaves.size()) * real(uplinks) + real(uplinks) * real(pods) * real(up))) {
+      return;
     }
     std::vector<std::vector<std::uint32_t>> spines(pods);
     for (std::size_t pod = 0; pod < pods; ++pod) {
@@ -180,9 +199,10 @@ class Planner {
 
   void dragonfly() {
     if (hosts_.empty()) return;
-    const auto per_router = static_cast<std::size_t>(spec_.hosts_per_router.value_or(static_cast<std::int64_t>(radix_ / 4)));
+    const auto quarter = std::max<std::int64_t>(1, static_cast<std::int64_t>(radix_ / 4));
+    const auto per_router = static_cast<std::size_t>(spec_.hosts_per_router.value_or(quarter));
     const auto routers = static_cast<std::size_t>(spec_.routers_per_group.value_or(static_cast<std::int64_t>(radix_ / 2)));
-    const auto global = static_cast<std::size_t>(spec_.global_links_per_router.value_or(static_cast<std::int64_t>(radix_ / 4)));
+    const auto global = static_cast<std::size_t>(spec_.global_links_per_router.value_or(quarter));
     if (per_router + routers - 1 + global > radix_) {
       return error(fmt::format("a router needs {} + {} + {} ports, the switch has {}", per_router, routers - 1, global, radix_),
                    "lower hosts_per_router, routers_per_group or global_links_per_router");
@@ -193,6 +213,7 @@ class Planner {
       return error(fmt::format("{} groups need {} global links per group, there are {}", groups, groups - 1, routers * global),
                    "raise global_links_per_router or routers_per_group");
     }
+    if (!fits(real(groups) * real(routers), real(hosts_.size()) + real(groups) * real(routers) * real(routers - 1 + global) / 2)) return;
     std::vector<std::uint32_t> ids;
     for (std::size_t g = 0; g < groups; ++g) {
       for (std::size_t r = 0; r < routers; ++r) {
@@ -221,8 +242,8 @@ class Planner {
   void torus() {
     std::size_t points = 1;
     for (const std::int64_t d : spec_.dims) {
-      if (d < 1 || d > 65536 || points * static_cast<std::size_t>(d) > 10'000'000) {
-        return error(fmt::format("dims: {} is not a possible size of a dimension", d), "each at least 1, 10^7 points at most");
+      if (d < 1 || d > 65536 || points * static_cast<std::size_t>(d) > kMostSwitches) {
+        return error(fmt::format("dims: {} is not a possible size of a dimension", d), "each at least 1, 10^6 points at most");
       }
       points *= static_cast<std::size_t>(d);
     }
@@ -233,6 +254,7 @@ class Planner {
                                2 * spec_.dims.size(), radix_),
                    "enlarge dims");
     }
+    if (!fits(real(points), real(hosts_.size()) + real(points) * real(spec_.dims.size()))) return;
     for (std::size_t p = 0; p < points; ++p) add_switch(fmt::format("torus{}", p), 1);
     std::size_t stride = 1;
     for (const std::int64_t dim : spec_.dims) {
@@ -252,12 +274,16 @@ class Planner {
     std::map<std::string, std::uint32_t, std::less<>> switches;
     std::map<std::string, std::vector<std::uint32_t>, std::less<>> hosts;  // free ports of a NIC, the next one last
     for (const std::string& name : spec_.switches) {
+      if (name.empty() || name.find_first_of(":#[]") != std::string::npos || name.find("/up") != std::string::npos) {
+        error(fmt::format("\"{}\" is not a name of a switch", name), "a name without : # [ ] and /up, e.g. \"leaf0\"");
+      }
       if (!switches.emplace(name, u32(plan_.switches.size())).second) {
         error(fmt::format("the switch \"{}\" is listed twice", name), "give each its own name");
       }
       add_switch(name, 1);
     }
     for (std::size_t h = hosts_.size(); h-- > 0;) hosts[hosts_[h].name].push_back(u32(h));
+    std::vector<std::size_t> used(spec_.switches.size());  // ports
     for (std::size_t c = 0; c < spec_.cables.size(); ++c) {
       const CableEntry& cable = spec_.cables[c];
       const auto b = switches.find(cable.b);
@@ -280,6 +306,9 @@ class Planner {
                    "a NIC takes one cable per port");
         continue;
       }
+      used[b->second] += static_cast<std::size_t>(cable.count);
+      if (!host) used[a_switch->second] += static_cast<std::size_t>(cable.count);
+      if (!fits(0, real(plan_.cables.size()) + real(static_cast<std::size_t>(cable.count)))) return;
       for (std::int64_t k = 0; k < cable.count; ++k) {
         std::uint32_t a = 0;
         if (host) {
@@ -290,6 +319,11 @@ class Planner {
         }
         plan_.cables.push_back({a, b->second, host ? Tier::access : Tier::cable, cable.link ? static_cast<std::int32_t>(c) : -1});
       }
+    }
+    for (std::size_t s = 0; s < used.size(); ++s) {
+      if (used[s] <= radix_) continue;
+      error(fmt::format("the switch \"{}\" has {} cables and {} ports", spec_.switches[s], used[s], radix_),
+            "move cables to another switch, or use one with more ports");
     }
   }
 

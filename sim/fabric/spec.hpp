@@ -12,6 +12,11 @@
 
 namespace weft {
 
+// What a file may ask of one part. Far beyond any hardware, and small enough that sums along a path or over a bundle fit.
+inline constexpr Bandwidth kMostRate{1'000'000'000'000'000};
+inline constexpr Time kMostDelay = 10_s;
+inline constexpr Bytes kMostPacket = 1_GiB;
+
 // What every file starts with.
 struct SchemaVersion {
   int schema = 1;
@@ -64,16 +69,16 @@ struct LinkSpec : ComponentHead {
   template <class V> void visit(V&& v) {
     visit_head(v);
     v("class", link_class, "the law that turns the facts into a rate", required);
-    v("rate", rate, "raw rate of one direction after line coding; overrides what the class computes", positive);
+    v("rate", rate, "raw rate of one direction after line coding; overrides what the class computes", positive, at_most(kMostRate));
     v("efficiency", efficiency, "payload share of the wire for long transfers; overrides the law", between(0.01, 1));
-    v("delay", delay, "propagation and physical layer, one way");
+    v("delay", delay, "propagation and physical layer, one way", at_most(kMostDelay));
     v("generation", generation, "PCIe 1 to 6, NVLink 1 to 5, CXL 1 to 3", between(1, 8));
     v("width", width, "lanes", between(1, 32));
     v("speed", speed, "InfiniBand: sdr, ddr, qdr, fdr, edr, hdr, ndr, xdr");
-    v("payload", payload, "NVLink: largest payload of a packet", positive);
-    v("header", header, "NVLink: header flit of a packet", positive);
-    v("max_payload", max_payload, "PCIe: payload of a transaction-layer packet", positive);
-    v("mtu", mtu, "InfiniBand, Ethernet, Slingshot: payload of a packet", positive);
+    v("payload", payload, "NVLink: largest payload of a packet", positive, at_most(kMostPacket));
+    v("header", header, "NVLink: header flit of a packet", positive, at_most(kMostPacket));
+    v("max_payload", max_payload, "PCIe: payload of a transaction-layer packet", positive, at_most(kMostPacket));
+    v("mtu", mtu, "InfiniBand, Ethernet, Slingshot: payload of a packet", positive, at_most(kMostPacket));
     v("duplex_factor", duplex_factor, "both directions together carry at most this x 2 x one direction", between(0.5, 1));
     v("transport", transport, "Ethernet: the header stack above the frame");
   }
@@ -115,12 +120,12 @@ struct GpuSpec : ComponentHead {
     v("sms", sms, "streaming multiprocessors (compute units)", between(0, 4096));
     v("clock", clock, "boost clock", positive);
     v("memory", memory, "device memory", positive);
-    v("memory_bandwidth", memory_bandwidth, "device memory bandwidth", positive);
+    v("memory_bandwidth", memory_bandwidth, "device memory bandwidth", positive, at_most(kMostRate));
     v("l2_cache", l2_cache, "last-level cache on the device", positive);
     v("peak", peak, "dense peak by precision: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8");
     v("power", power, "board power", positive);
     v("copy_engines", copy_engines, "asynchronous copy engines", between(0, 64));
-    v("kernel_launch", kernel_launch, "start-up of a kernel");
+    v("kernel_launch", kernel_launch, "start-up of a kernel", at_most(kMostDelay));
     v("nvlink", nvlink, "NVLink ports");
     v("pcie", pcie, "host interface");
     v("released", released, "year", between(0, 2100));
@@ -141,7 +146,7 @@ struct NicSpec : ComponentHead {
     v("ports", ports, "network ports", between(1, 64));
     v("link", link, "the link of one port", required);
     v("pcie", pcie, "host interface");
-    v("latency", latency, "between PCIe and port, one way");
+    v("latency", latency, "between PCIe and port, one way", at_most(kMostDelay));
     v("message_rate", message_rate, "messages per second", positive);
     v("gpudirect", gpudirect, "reads and writes GPU memory itself");
     v("transport", transport, "infiniband, roce, efa, slingshot, iwarp, tcp");
@@ -154,7 +159,7 @@ struct ReductionSpec {
   std::optional<Bandwidth> rate;
   template <class V> void visit(V&& v) {
     v("contexts", contexts, "reductions at a time", between(0, 1e9));
-    v("rate", rate, "payload reduced per second and port", positive);
+    v("rate", rate, "payload reduced per second and port", positive, at_most(kMostRate));
   }
 };
 
@@ -170,7 +175,7 @@ struct SwitchSpec : ComponentHead {
     visit_head(v);
     v("ports", ports, "ports of one link each (radix)", required, between(2, 4096));
     v("link", link, "the link of one port");
-    v("latency", latency, "cut-through, port to port");
+    v("latency", latency, "cut-through, port to port", at_most(kMostDelay));
     v("buffer", buffer, "packet memory", positive);
     v("technology", technology, "infiniband, ethernet, slingshot, nvlink");
     v("reduction", reduction, "in-switch reduction (SHARP, NVLS)");
@@ -212,7 +217,7 @@ struct NodeEntry {
     v("id", id, "a name, or a range such as gpu[0-7]", required, not_empty);
     v("kind", kind, "what it is", required);
     v("model", model, "a gpu, nic or switch of the catalogue");
-    v("latency", latency, "of a switch or socket that data passes through");
+    v("latency", latency, "of a switch or socket that data passes through", at_most(kMostDelay));
     v("role", role, "NICs: compute, or storage (not on the compute network)");
   }
 };
@@ -245,13 +250,13 @@ struct StagingSpec {
   std::optional<Bandwidth> rate;
   Time latency{0};
   template <class V> void visit(V&& v) {
-    v("rate", rate, "of one pair's pipelined copy through pinned host memory", positive);
-    v("latency", latency, "its start-up");
+    v("rate", rate, "of one pair's pipelined copy through pinned host memory", positive, at_most(kMostRate));
+    v("latency", latency, "its start-up", at_most(kMostDelay));
   }
 };
 struct CopySpec {
   Time latency{0};
-  template <class V> void visit(V&& v) { v("latency", latency, "start-up of one GPU-to-GPU copy call"); }
+  template <class V> void visit(V&& v) { v("latency", latency, "start-up of one GPU-to-GPU copy call", at_most(kMostDelay)); }
 };
 
 struct ServerSpec : ComponentHead {

@@ -95,7 +95,7 @@ class Dependencies {
   // before those out of it.
   template <class F>
   void each_way(NodeId leaf, F&& visit) {
-    const std::vector<std::uint16_t>& distance = routes_.distances(leaf);
+    const std::vector<std::uint16_t>& distance = routes_.network().distances(leaf);
     order_.clear();
     used_.assign(distance.size(), 0);
     for (const NodeId source : leaves_) {

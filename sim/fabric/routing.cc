@@ -6,12 +6,9 @@
 #include <limits>
 
 #include "sim/core/check.hpp"
-#include "sim/core/hash.hpp"
 
 namespace weft {
 namespace {
-
-constexpr std::size_t kMostSpreadShares = 8'000'000;  // kept; beyond it ways are found anew
 
 bool scale_up_node(NodeKind kind) { return kind == NodeKind::gpu || kind == NodeKind::nvswitch; }
 bool host_transit(NodeKind kind) { return kind == NodeKind::cpu || kind == NodeKind::pcie_switch; }
@@ -21,30 +18,6 @@ bool scale_up_link(const ServerType& type, const Link& link) {
 }
 
 }  // namespace
-
-void Route::clear() {
-  shares.clear();
-  hops.clear();
-  latency = {0};
-}
-
-Bandwidth Route::rate(const Fabric& fabric) const {
-  double bps = std::numeric_limits<double>::max();
-  for (const Share& share : shares) {
-    bps = std::min(bps, static_cast<double>(fabric.capacity(share.resource).bps) / share.weight);
-  }
-  return {shares.empty() ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(bps)};
-}
-
-void add_share(Route& route, std::uint32_t resource, double weight) {
-  for (Share& share : route.shares) {
-    if (share.resource == resource) {
-      share.weight += weight;
-      return;
-    }
-  }
-  route.shares.push_back({resource, weight});
-}
 
 Bandwidth Transfer::rate(const Fabric& fabric) const {
   double seconds_per_bit = 0;
@@ -63,7 +36,8 @@ Time Transfer::latency() const {
   return sum;
 }
 
-Routes::Routes(const Fabric& fabric) : fabric_(fabric), tables_(fabric.types().size()), nic_index_(fabric.node_count(), 0) {
+Routes::Routes(const Fabric& fabric)
+    : fabric_(fabric), tables_(fabric.types().size()), nic_index_(fabric.node_count(), 0), network_(fabric) {
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     const ServerType& type = fabric.types()[t];
     TypeTables& tables = tables_[t];
@@ -77,15 +51,6 @@ Routes::Routes(const Fabric& fabric) : fabric_(fabric), tables_(fabric.types().s
     tables.nics.resize(type.gpus.size());
   }
   for (std::size_t i = 0; i < fabric.nics().size(); ++i) nic_index_[fabric.nics()[i].v] = static_cast<std::uint32_t>(i);
-  const auto switches = fabric.switches();
-  distance_.resize(switches.size());
-  switch_out_begin_.push_back(0);
-  for (const NodeId s : switches) {
-    for (const LinkId l : fabric.out_links(s)) {
-      if (fabric.node(fabric.link(l).to).kind == NodeKind::network_switch) switch_out_.push_back(l);
-    }
-    switch_out_begin_.push_back(static_cast<std::uint32_t>(switch_out_.size()));
-  }
 }
 
 // ---- inside a server
@@ -204,9 +169,9 @@ const Routes::LocalPath& Routes::local(ServerId server, bool scale_up, std::uint
 
 void Routes::append_local(ServerId server, const LocalPath& path, bool staged, Route& out) const {
   const ServerPlace& place = fabric_.server(server);
-  for (const Share& share : path.shares) add_share(out, share.resource + place.link_base, share.weight);
+  for (const Share& share : path.shares) out.add(share.resource + place.link_base, share.weight);
   if (staged) {
-    for (const std::uint32_t d : path.duplex) add_share(out, d + place.duplex_base, 1);
+    for (const std::uint32_t d : path.duplex) out.add(d + place.duplex_base, 1);
   }
   for (const std::uint32_t l : path.hops) out.hops.push_back(LinkId{l + place.link_base});
   out.latency += path.latency;
@@ -354,32 +319,56 @@ const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
   return nic_scratch_;
 }
 
-std::optional<Transfer> Routes::across(NodeId src, NodeId dst, const TransferOptions& options) {
-  const auto& near_src = nics_of(src);
-  if (near_src.empty()) return std::nullopt;
-  const NodeId src_nic = near_src[options.channel % near_src.size()];
-  const auto& near_dst = nics_of(dst);
-  if (near_dst.empty()) return std::nullopt;
-  const NodeId dst_nic = near_dst[options.channel % near_dst.size()];
-  const auto stage = [&](NodeId gpu, NodeId nic, bool outward, Leg& leg) {
-    const ServerId server = fabric_.node(gpu).server;
-    const std::uint32_t g = fabric_.node(gpu).index, n = fabric_.node(nic).index;
-    if (gpudirect(gpu, nic)) {
-      append_local(server, local(server, false, outward ? g : n, outward ? n : g), false, leg.route);
-      return true;
-    }
-    if (const auto rate = fabric_.type_of(server).spec.staging.rate) {
-      leg.cap = leg.cap.bps > 0 ? std::min(leg.cap, *rate) : *rate;
-    }
-    return outward ? append_staged(server, g, n, leg.route) : append_staged(server, n, g, leg.route);
+std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t channel, std::uint64_t port, bool outward) {
+  const auto& near = nics_of(gpu);
+  if (near.empty()) return std::nullopt;
+  Attachment out;
+  out.nic = near[channel % near.size()];
+  std::vector<LinkId> ports;
+  for (const LinkId l : fabric_.out_links(out.nic)) {
+    if (fabric_.node(fabric_.link(l).to).kind != NodeKind::network_switch) continue;
+    if (!network_.is_down(outward ? l : fabric_.link(l).reverse)) ports.push_back(l);
+  }
+  if (ports.empty()) return std::nullopt;
+  out.ports = static_cast<std::uint32_t>(ports.size());
+  const LinkId up = ports[port % ports.size()];
+  const LinkId cable = outward ? up : fabric_.link(up).reverse;
+  out.leaf = fabric_.link(up).to;
+  const auto cross = [&] {
+    out.route.add(cable.v, 1);
+    out.route.hops.push_back(cable);
+    out.route.latency += fabric_.link(cable).delay + fabric_.node(out.nic).latency;
+    if (outward) out.route.latency += fabric_.node(out.leaf).latency;
   };
+  const ServerId server = fabric_.node(gpu).server;
+  const std::uint32_t g = fabric_.node(gpu).index, n = fabric_.node(out.nic).index;
+  const std::uint32_t from = outward ? g : n, to = outward ? n : g;
+  if (!outward) cross();
+  if (gpudirect(gpu, out.nic)) {
+    append_local(server, local(server, false, from, to), false, out.route);
+  } else {
+    if (!append_staged(server, from, to, out.route)) return std::nullopt;
+    out.cap = fabric_.type_of(server).spec.staging.rate.value_or(Bandwidth{0});
+  }
+  if (outward) cross();
+  return out;
+}
+
+std::optional<Transfer> Routes::across(NodeId src, NodeId dst, const TransferOptions& options) {
+  const std::uint64_t port = options.channel + options.hash;
+  auto first = attach(src, options.channel, port, true);
+  const auto last = attach(dst, options.channel, port, false);
+  if (!first || !last) return std::nullopt;
   Transfer out;
   out.via = Via::network;
   Leg& leg = out.legs.emplace_back();
-  if (!stage(src, src_nic, true, leg)) return std::nullopt;
-  leg.route.latency += fabric_.node(src_nic).latency + fabric_.node(dst_nic).latency;
-  if (!append_network(src_nic, dst_nic, options, leg.route)) return std::nullopt;
-  if (!stage(dst, dst_nic, false, leg)) return std::nullopt;
+  leg.route = std::move(first->route);
+  leg.cap = first->cap.bps > 0 && last->cap.bps > 0 ? std::min(first->cap, last->cap) : std::max(first->cap, last->cap);
+  const std::uint64_t label = options.hash ^ options.channel;
+  if (!network_.append(first->leaf, last->leaf, nic_index_[last->nic.v], label, options.routing, leg.route)) return std::nullopt;
+  for (const Share& share : last->route.shares) leg.route.add(share.resource, share.weight);
+  leg.route.hops.insert(leg.route.hops.end(), last->route.hops.begin(), last->route.hops.end());
+  leg.route.latency += last->route.latency;
   return out;
 }
 
@@ -407,7 +396,7 @@ bool Routes::append_to_switches(NodeId gpu, bool up, Route& out) {
     if (!to_switch(l)) continue;
     const Link& link = type.links[l];
     const std::uint32_t used = up ? l : link.reverse.v;
-    add_share(out, used + place.link_base, static_cast<double>(link.rate.bps) / total);
+    out.add(used + place.link_base, static_cast<double>(link.rate.bps) / total);
     if (first) {
       out.hops.push_back(LinkId{used + place.link_base});
       out.latency += link.delay;
@@ -416,150 +405,6 @@ bool Routes::append_to_switches(NodeId gpu, bool up, Route& out) {
     first = false;
   }
   return true;
-}
-
-// ---- the network
-
-const std::vector<std::uint16_t>& Routes::distances(NodeId leaf) {
-  std::vector<std::uint16_t>& field = distance_[fabric_.node(leaf).index];
-  if (!field.empty()) return field;
-  field.assign(distance_.size(), kFar);
-  std::vector<std::uint32_t> frontier{fabric_.node(leaf).index}, next;
-  field[frontier.front()] = 0;
-  for (std::uint16_t d = 1; !frontier.empty(); ++d) {
-    next.clear();
-    for (const std::uint32_t at : frontier) {
-      for (std::uint32_t i = switch_out_begin_[at]; i < switch_out_begin_[at + 1]; ++i) {
-        const Link& link = fabric_.link(switch_out_[i]);
-        if (is_down(link.reverse)) continue;
-        std::uint16_t& other = field[fabric_.node(link.to).index];
-        if (other != kFar) continue;
-        other = d;
-        next.push_back(fabric_.node(link.to).index);
-      }
-    }
-    std::swap(frontier, next);
-  }
-  return field;
-}
-
-bool Routes::append_network(NodeId src_nic, NodeId dst_nic, const TransferOptions& options, Route& out) {
-  // The port of each NIC: the flow's label chooses, both ends alike so that planes are not mixed.
-  const auto port = [&](NodeId nic, bool outward) -> std::optional<LinkId> {
-    std::vector<LinkId> ports;
-    for (const LinkId l : fabric_.out_links(nic)) {
-      if (fabric_.node(fabric_.link(l).to).kind != NodeKind::network_switch) continue;
-      if (!is_down(outward ? l : fabric_.link(l).reverse)) ports.push_back(l);
-    }
-    if (ports.empty()) return std::nullopt;
-    return ports[(options.channel + options.hash) % ports.size()];
-  };
-  const auto up = port(src_nic, true);
-  const auto down = port(dst_nic, false);
-  if (!up || !down) return false;
-  const NodeId first = fabric_.link(*up).to;
-  const NodeId last = fabric_.link(*down).to;
-  add_share(out, up->v, 1);
-  out.hops.push_back(*up);
-  out.latency += fabric_.link(*up).delay + fabric_.node(first).latency;
-  if (!walk(first, dst_nic, last, options, out)) return false;
-  const LinkId to_nic = fabric_.link(*down).reverse;
-  add_share(out, to_nic.v, 1);
-  out.hops.push_back(to_nic);
-  out.latency += fabric_.link(to_nic).delay;
-  return true;
-}
-
-bool Routes::walk(NodeId at, NodeId dst_nic, NodeId leaf, const TransferOptions& options, Route& out) {
-  const std::vector<std::uint16_t>& field = distances(leaf);
-  if (field[fabric_.node(at).index] == kFar) return false;
-  const bool even = options.routing == Routing::spray || options.routing == Routing::adaptive ||
-                    options.routing == Routing::flowlet;
-  if (even) spread(at, leaf, out);
-  std::uint64_t product = 1;
-  while (at != leaf) {
-    const std::uint32_t index = fabric_.node(at).index;
-    const std::uint16_t closer = static_cast<std::uint16_t>(field[index] - 1);
-    const auto forward = [&](std::uint32_t i) {
-      return field[fabric_.node(fabric_.link(switch_out_[i]).to).index] == closer && !is_down(switch_out_[i]);
-    };
-    std::uint32_t n = 0;
-    for (std::uint32_t i = switch_out_begin_[index]; i < switch_out_begin_[index + 1]; ++i) n += forward(i) ? 1U : 0U;
-    if (n == 0) return false;
-    std::uint32_t k = 0;
-    if (options.routing == Routing::single) {
-      k = static_cast<std::uint32_t>(nic_index_[dst_nic.v] / product % n);
-      product *= n;
-    } else if (!even) {
-      k = static_cast<std::uint32_t>(mix64(options.hash ^ (std::uint64_t{at.v} << 32) ^ options.channel) % n);
-    }
-    for (std::uint32_t i = switch_out_begin_[index];; ++i) {
-      if (!forward(i) || k-- != 0) continue;
-      const LinkId l = switch_out_[i];
-      if (!even) add_share(out, l.v, 1);
-      out.hops.push_back(l);
-      at = fabric_.link(l).to;
-      out.latency += fabric_.link(l).delay + fabric_.node(at).latency;
-      break;
-    }
-  }
-  return true;
-}
-
-// Evenly over all shortest ways, level by level, in proportion to the rates at each branching.
-void Routes::spread(NodeId at, NodeId leaf, Route& out) {
-  if (at == leaf) return;
-  const std::uint64_t key = std::uint64_t{at.v} << 32 | leaf.v;
-  auto found = spread_.find(key);
-  if (found == spread_.end()) {
-    const std::vector<std::uint16_t>& field = distances(leaf);
-    std::vector<Share> shares;
-    std::map<std::uint32_t, double> level{{fabric_.node(at).index, 1.0}}, next;
-    for (std::uint16_t d = field[fabric_.node(at).index]; d > 0; --d) {
-      next.clear();
-      for (const auto& [index, weight] : level) {
-        double total = 0;
-        const auto forward = [&](const Link& link, LinkId id) {
-          return field[fabric_.node(link.to).index] == d - 1 && !is_down(id);
-        };
-        for (std::uint32_t i = switch_out_begin_[index]; i < switch_out_begin_[index + 1]; ++i) {
-          const Link& link = fabric_.link(switch_out_[i]);
-          if (forward(link, switch_out_[i])) total += static_cast<double>(link.rate.bps);
-        }
-        for (std::uint32_t i = switch_out_begin_[index]; i < switch_out_begin_[index + 1]; ++i) {
-          const Link& link = fabric_.link(switch_out_[i]);
-          if (!forward(link, switch_out_[i])) continue;
-          const double share = weight * static_cast<double>(link.rate.bps) / total;
-          shares.push_back({switch_out_[i].v, share});
-          next[fabric_.node(link.to).index] += share;
-        }
-      }
-      std::swap(level, next);
-    }
-    if (spread_size_ + shares.size() > kMostSpreadShares) {
-      spread_.clear();
-      spread_size_ = 0;
-    }
-    spread_size_ += shares.size();
-    found = spread_.emplace(key, std::move(shares)).first;
-  }
-  // Switch-to-switch links of one way are new to the route, so they need no merging.
-  out.shares.insert(out.shares.end(), found->second.begin(), found->second.end());
-}
-
-void Routes::set_down(LinkId link, bool down) {
-  if (down_.empty()) down_.assign(fabric_.link_count(), 0);
-  down_[link.v] = down ? 1 : 0;
-  any_down_ = std::ranges::find(down_, 1) != down_.end();
-  for (auto& field : distance_) field.clear();
-  spread_.clear();
-  spread_size_ = 0;
-}
-
-std::size_t Routes::memory_bytes() const {
-  std::size_t bytes = spread_size_ * sizeof(Share) + switch_out_.size() * sizeof(LinkId) + nic_index_.size() * 4;
-  for (const auto& field : distance_) bytes += field.size() * sizeof(std::uint16_t);
-  return bytes;
 }
 
 }  // namespace weft

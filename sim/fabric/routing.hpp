@@ -5,11 +5,7 @@
 // through another GPU; a transfer is striped over all shortest ways in proportion to their rates (six planes of a DGX-2, the
 // 5 + 4 + 4 + 5 links of an HGX H100). The host world is the tree of PCIe switches and sockets; it has one way.
 //
-// Between servers data leaves by a NIC near the GPU and crosses the switches. Next hops are kept per destination leaf: one
-// distance per switch and leaf, found by breadth-first search when first needed, so memory is near switches x leaves.
-//   single     the k-th of n equal next hops, k = (destination NIC / product of earlier n) mod n (D-mod-k, Zahavi 2010)
-//   ecmp       by hash of the flow's label and the switch
-//   flowlet, spray, adaptive   evenly over all equal next hops (what they tend to at flow level; packets differ)
+// Between servers data leaves by a NIC near the GPU and crosses the switches (NetworkRoutes).
 //
 // Two-way budgets of PCIe ports (Link::duplex) bind copies staged through host memory: the reads of host memory are answered
 // against the direction of the writes. Peer-to-peer writes and RDMA run at full rate both ways (measured: 50.4 of 2 x 25.2
@@ -18,24 +14,13 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <vector>
 
-#include "sim/core/share.hpp"
-#include "sim/fabric/fabric.hpp"
+#include "sim/fabric/network_routes.hpp"
+#include "sim/fabric/route.hpp"
 
 namespace weft {
-
-struct Route {
-  std::vector<Share> shares;  // no resource twice, ascending by first use
-  std::vector<LinkId> hops;   // one representative way, for people
-  Time latency{0};            // propagation, switches and NICs
-
-  void clear();
-  // The rate of a lone flow: the smallest capacity / weight.
-  Bandwidth rate(const Fabric& fabric) const;
-};
 
 enum class Via { direct, relay, host, network };
 constexpr auto enum_names(Via) {
@@ -74,8 +59,15 @@ class Routes {
   // From GPU to GPU. nullopt when there is no such way (a relay without a common neighbour, a cut network).
   std::optional<Transfer> transfer(NodeId src, NodeId dst, const TransferOptions& options = {});
 
-  // Between two NICs over the network, appended to `out`; false when they are cut off from each other.
-  bool append_network(NodeId src_nic, NodeId dst_nic, const TransferOptions& options, Route& out);
+  // The half of a transfer between servers that lies at one GPU: to or from the first switch beyond its NIC. Ports of a NIC
+  // are taken in turn by `port`, at both ends alike so that planes are not mixed.
+  struct Attachment {
+    Route route;
+    NodeId nic, leaf;
+    Bandwidth cap{0};          // of staging through host memory, 0 for none
+    std::uint32_t ports = 1;   // that were there to choose from
+  };
+  std::optional<Attachment> attach(NodeId gpu, std::uint32_t channel, std::uint64_t port, bool outward);
 
   // The scale-up way from a GPU to the switches it hangs on and back (in-switch reduction): up or down.
   bool append_to_switches(NodeId gpu, bool up, Route& out);
@@ -86,15 +78,8 @@ class Routes {
   bool peers_over_scale_up(NodeId a, NodeId b);   // a striped way without passing a GPU
   bool gpudirect(NodeId gpu, NodeId nic);         // the NIC reads the GPU's memory itself
 
-  // Takes a link (one direction) out of all ways, or back in.
-  void set_down(LinkId link, bool down);
-  bool is_down(LinkId link) const { return any_down_ && down_[link.v] != 0; }
-
-  // Switch hops from every switch (by Node::index) to the switch `leaf`; kFar when cut off.
-  static constexpr std::uint16_t kFar = 0xFFFF;
-  const std::vector<std::uint16_t>& distances(NodeId leaf);
-
-  std::size_t memory_bytes() const;
+  NetworkRoutes& network() { return network_; }
+  std::uint32_t nic_position(NodeId nic) const { return nic_index_[nic.v]; }  // among all compute NICs
 
   const Fabric& fabric() const { return fabric_; }
 
@@ -123,23 +108,12 @@ class Routes {
   std::uint32_t dram_near(ServerId server, std::uint32_t local_node);
   std::optional<Transfer> within(NodeId src, NodeId dst, const TransferOptions& options);
   std::optional<Transfer> across(NodeId src, NodeId dst, const TransferOptions& options);
-  bool walk(NodeId at, NodeId dst_nic, NodeId leaf, const TransferOptions& options, Route& out);
-  void spread(NodeId at, NodeId leaf, Route& out);
 
   const Fabric& fabric_;
   std::vector<TypeTables> tables_;
   std::vector<NodeId> nic_scratch_;
-  std::vector<std::uint32_t> nic_index_;                  // by NodeId: position among all NICs
-  std::vector<std::vector<std::uint16_t>> distance_;      // by switch index; empty until needed
-  std::vector<LinkId> switch_out_;                        // links from switch to switch, by switch
-  std::vector<std::uint32_t> switch_out_begin_;
-  std::map<std::uint64_t, std::vector<Share>> spread_;    // (from switch, leaf) -> shares
-  std::size_t spread_size_ = 0;
-  std::vector<std::uint8_t> down_;
-  bool any_down_ = false;
+  std::vector<std::uint32_t> nic_index_;  // by NodeId
+  NetworkRoutes network_;
 };
-
-// Adds `weight` of `resource`, merging with what the route holds.
-void add_share(Route& route, std::uint32_t resource, double weight);
 
 }  // namespace weft

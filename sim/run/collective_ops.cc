@@ -13,12 +13,18 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kMostDirectFlows = 70'000;        // more edges of a direct channel move as one coupled flow
+constexpr std::size_t kMostSprayedFlows = 2'048;        // the same where every flow crosses hundreds of links
 constexpr std::uint64_t kMostStates = 200'000'000;      // ranks x units of the expanded form
 constexpr std::uint64_t kMostSteps = 30'000'000;
 
 Bandwidth smaller_cap(Bandwidth a, Bandwidth b) {
   if (a.bps <= 0) return b;
   return b.bps <= 0 ? a : std::min(a, b);
+}
+
+[[noreturn]] void refuse(const Fabric& fabric, NodeId src, NodeId dst) {
+  throw InputError(fmt::format("error: {} cannot reach {}: no link, no peer access, no host memory and no network between them\n",
+                               fabric.name(src), fabric.name(dst)));
 }
 
 }  // namespace
@@ -41,7 +47,15 @@ OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId>
   return last;
 }
 
-// The way between two ranks, into route_.
+TransferOptions CollectiveBuilder::transfer_options(const Edge& edge, std::uint32_t channel,
+                                                    const CollectiveOptions& options) const {
+  TransferOptions way;
+  way.channel = channel;
+  way.routing = options.routing;
+  way.hash = mix64(options.hash ^ (std::uint64_t{edge.src} << 32 | edge.dst));
+  return way;
+}
+
 CollectiveBuilder::Hop CollectiveBuilder::route_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
                                                      const CollectiveOptions& options) {
   Hop hop;
@@ -53,16 +67,9 @@ CollectiveBuilder::Hop CollectiveBuilder::route_edge(const Edge& edge, std::span
     hop.rate = route_.rate(routes_.fabric());
     return hop;
   }
-  TransferOptions way;
-  way.channel = channel;
-  way.routing = options.routing;
-  way.hash = mix64(options.hash ^ (std::uint64_t{edge.src} << 32 | edge.dst));
   const NodeId src = gpus[edge.src], dst = gpus[edge.dst];
-  std::optional<Transfer> transfer = routes_.transfer(src, dst, way);
-  if (!transfer) {
-    throw InputError(fmt::format("{} cannot reach {}: no link, no peer access, no host memory and no network between them\n",
-                                 routes_.fabric().name(src), routes_.fabric().name(dst)));
-  }
+  std::optional<Transfer> transfer = routes_.transfer(src, dst, transfer_options(edge, channel, options));
+  if (!transfer) refuse(routes_.fabric(), src, dst);
   route_ = std::move(transfer->legs.front().route);
   hop.cap = transfer->legs.front().cap;
   hop.rate = smaller_cap(route_.rate(routes_.fabric()), hop.cap);
@@ -70,14 +77,81 @@ CollectiveBuilder::Hop CollectiveBuilder::route_edge(const Edge& edge, std::span
   return hop;
 }
 
-void CollectiveBuilder::accumulate(double weight) {
-  for (const Share& share : route_.shares) {
+CollectiveBuilder::Half& CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, std::uint32_t channel, std::uint64_t port,
+                                                 bool outward) {
+  const std::size_t slot = 2 * std::size_t{rank} + (outward ? 1 : 0);
+  if (stamp_[slot] != now_ || halves_[half_of_[slot]].attachment.ports > 1) {
+    auto attachment = routes_.attach(gpu, channel, port, outward);
+    if (!attachment) refuse(routes_.fabric(), gpu, gpu);
+    stamp_[slot] = now_;
+    half_of_[slot] = static_cast<std::uint32_t>(halves_.size());
+    const Bandwidth rate = attachment->route.rate(routes_.fabric());
+    halves_.push_back({std::move(*attachment), rate, 0});
+  }
+  return halves_[half_of_[slot]];
+}
+
+CollectiveBuilder::Hop CollectiveBuilder::load_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
+                                                    const CollectiveOptions& options) {
+  const Fabric& fabric = routes_.fabric();
+  const bool in_switch = edge.src == kSwitch || edge.dst == kSwitch;
+  if (in_switch || fabric.node(gpus[edge.src]).server == fabric.node(gpus[edge.dst]).server) {
+    const Hop hop = route_edge(edge, gpus, channel, options);
+    accumulate(route_, edge.weight);
+    return hop;
+  }
+  const TransferOptions way = transfer_options(edge, channel, options);
+  const std::uint64_t port = way.channel + way.hash;
+  half(gpus[edge.src], edge.src, channel, port, true).load += edge.weight;
+  half(gpus[edge.dst], edge.dst, channel, port, false).load += edge.weight;
+  const Half& first = halves_[half_of_[2 * std::size_t{edge.src} + 1]];
+  const Half& last = halves_[half_of_[2 * std::size_t{edge.dst}]];
+  Hop hop;
+  hop.cap = smaller_cap(first.attachment.cap, last.attachment.cap);
+  hop.rate = smaller_cap(std::min(first.rate, last.rate), hop.cap);
+  hop.alpha = first.attachment.route.latency + last.attachment.route.latency + options.costs.network_step;
+  const NodeId from = first.attachment.leaf, to = last.attachment.leaf;
+  if (spreads(options.routing)) {
+    const Time between = routes_.network().latency(from, to);
+    if (between == Time::never()) refuse(fabric, gpus[edge.src], gpus[edge.dst]);
+    hop.alpha += between;
+    if (from == to) return hop;
+    std::vector<double>& demand = demand_[to.v];
+    if (demand.empty()) demand.assign(fabric.switches().size(), 0);
+    demand[fabric.node(from).index] += edge.weight;
+    return hop;
+  }
+  route_.clear();
+  const std::uint64_t label = way.hash ^ way.channel;
+  if (!routes_.network().append(from, to, routes_.nic_position(last.attachment.nic), label, options.routing, route_)) {
+    refuse(fabric, gpus[edge.src], gpus[edge.dst]);
+  }
+  accumulate(route_, edge.weight);
+  hop.alpha += route_.latency;
+  hop.rate = std::min(hop.rate, route_.rate(fabric));
+  return hop;
+}
+
+void CollectiveBuilder::start_channel(std::size_t ranks) {
+  if (stamp_.size() < 2 * ranks) {
+    stamp_.assign(2 * ranks, now_);
+    half_of_.assign(2 * ranks, 0);
+  }
+  ++now_;
+  halves_.clear();
+}
+
+void CollectiveBuilder::accumulate(const Route& route, double weight) {
+  for (const Share& share : route.shares) {
     if (load_[share.resource] == 0) touched_.push_back(share.resource);
     load_[share.resource] += share.weight * weight;
   }
 }
 
 std::vector<Share> CollectiveBuilder::take_shares() {
+  for (const Half& half : halves_) accumulate(half.attachment.route, half.load);
+  for (auto& [leaf, demand] : demand_) routes_.network().spread_all(NodeId{leaf}, demand, load_, touched_);
+  demand_.clear();
   std::ranges::sort(touched_);
   std::vector<Share> shares;
   shares.reserve(touched_.size());
@@ -98,9 +172,12 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
     workload_.depend(after, op);
     workload_.depend(op, done);
   };
+  const Fabric& fabric = routes_.fabric();
+  const bool one_server = std::ranges::all_of(gpus, [&](NodeId gpu) { return fabric.node(gpu).server == fabric.node(gpus.front()).server; });
+  const std::size_t most_flows = spreads(options.routing) && !one_server ? kMostSprayedFlows : kMostDirectFlows;
   for (std::uint32_t c = 0; c < phase.channels.size(); ++c) {
     const Channel& channel = phase.channels[c];
-    if (channel.form == Channel::Form::direct && !channel.generate && channel.edges.size() <= kMostDirectFlows) {
+    if (channel.form == Channel::Form::direct && !channel.generate && channel.edges.size() <= most_flows) {
       for (const Edge& edge : channel.edges) {
         const Hop hop = route_edge(edge, gpus, c, options);
         const auto size = static_cast<std::int64_t>(channel.bytes.value() * edge.weight + 0.5);
@@ -112,11 +189,11 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
     double slice_seconds = 0;  // sum over hops of slice / r_hop, in picoseconds
     Bandwidth cap = channel.cap, slowest{0};
     std::size_t edges = 0;
+    start_channel(gpus.size());
     Bytes chunk = channel.chunk, slice = channel.slice;
     std::vector<Hop> hops;
     channel.for_each_edge([&](const Edge& edge) {
-      const Hop hop = route_edge(edge, gpus, c, options);
-      accumulate(edge.weight);
+      const Hop hop = load_edge(edge, gpus, c, options);
       if (hop.cap.bps > 0) cap = smaller_cap(cap, scaled(hop.cap, 1 / edge.weight));
       slowest = smaller_cap(slowest, hop.rate);
       alpha_sum += hop.alpha;
@@ -212,8 +289,7 @@ OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const N
       end_round();
       round = step.round;
     }
-    Bytes size{0};
-    for (std::uint32_t u = 0; u < step.unit_count; ++u) size += schedule.size_of_unit(step.unit + u);
+    const Bytes size = schedule.size_of_units(step.unit, step.unit_count);
     KnownWay& known = ways[{step.channel, std::uint64_t{step.src} << 32 | step.dst}];
     if (!known.made) {
       const Hop hop = route_edge({step.src, step.dst, 1}, gpus, step.channel, options);

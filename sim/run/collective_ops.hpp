@@ -14,6 +14,7 @@
 //           round before.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,10 +50,23 @@ class CollectiveBuilder {
     Bandwidth rate{0};
     Bandwidth cap{0};
   };
+  // The near half of all ways between servers that start or end at one rank, and how much of the channel goes through it.
+  struct Half {
+    Routes::Attachment attachment;
+    Bandwidth rate{0};
+    double load = 0;
+  };
+
   OpId append_phase(const Phase& phase, std::span<const NodeId> gpus, const CollectiveOptions& options, OpId after);
   OpId append_steps(const Schedule& schedule, std::span<const NodeId> gpus, const CollectiveOptions& options, OpId after);
+  TransferOptions transfer_options(const Edge& edge, std::uint32_t channel, const CollectiveOptions& options) const;
+  // The way of an edge, into route_.
   Hop route_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel, const CollectiveOptions& options);
-  void accumulate(double weight);
+  // The same, added to the load of the channel instead; ways between servers cost a few operations each.
+  Hop load_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel, const CollectiveOptions& options);
+  Half& half(NodeId gpu, std::uint32_t rank, std::uint32_t channel, std::uint64_t port, bool outward);
+  void start_channel(std::size_t ranks);
+  void accumulate(const Route& route, double weight);
   std::vector<Share> take_shares();
 
   Routes& routes_;
@@ -60,6 +74,11 @@ class CollectiveBuilder {
   Route route_;                          // of the last edge
   std::vector<double> load_;             // by resource
   std::vector<std::uint32_t> touched_;
+  std::vector<Half> halves_;             // of the running channel
+  std::vector<std::uint32_t> half_of_;   // by 2 * rank + direction: index into halves_, valid when stamped
+  std::vector<std::uint32_t> stamp_;
+  std::uint32_t now_ = 0;
+  std::map<std::uint32_t, std::vector<double>> demand_;  // by destination leaf: by source switch
 };
 
 }  // namespace weft

@@ -106,7 +106,7 @@ class Run {
         const bool network = link.tier != Tier::scale_up && link.tier != Tier::host;
         if (fault.action == FaultAction::down) {
           if (fault.at.ps == 0 && !fault.until && network) {
-            routes_.set_down(l, true);
+            routes_.network().set_down(l, true);
             continue;
           }
           if (!fault.until) {

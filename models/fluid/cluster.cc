@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "models/fluid/max_min.hpp"
 #include "sim/core/check.hpp"
@@ -20,21 +21,62 @@ constexpr double kResidue = 1e-9;
 // Remaining capacities carry the rounding of every sweep; a cluster is built anew after so many.
 constexpr std::size_t kMostSweeps = 1024;
 
+// f(0) .. f(stride - 1), written out where the stride is known.
+template <std::uint32_t kStride, class F>
+inline void each_hop([[maybe_unused]] std::uint32_t stride, F&& f) {
+  if constexpr (kStride > 0) {
+    [&f]<std::uint32_t... kHop>(std::integer_sequence<std::uint32_t, kHop...>) { (f(kHop), ...); }
+    (std::make_integer_sequence<std::uint32_t, kStride>{});
+  } else {
+    for (std::uint32_t i = 0; i < stride; ++i) f(i);
+  }
+}
+
 }  // namespace
 
 void Cluster::clear() {
   stride = solved = 0;
   uniform = true;
-  capped = begun = in_use = false;
+  capped = begun = false;
   live = sweeps = 0;
   resources.clear();
   sums.clear();
-  segment_of.clear();
-  segments.clear();
+  for (Bucket& bucket : buckets) {
+    bucket.records.clear();
+    bucket.weight = 0;
+  }
+  order.clear();
+  waiting.clear();
   variables.clear();
+  slots.clear();
   totals.clear();
   hops.clear();
   weights.clear();
+  free_records.clear();
+}
+
+void Cluster::put_in_front(std::uint32_t record, std::uint32_t local) {
+  std::uint32_t* const path = &hops[record * stride];
+  const std::uint32_t at = index32(static_cast<std::size_t>(std::find(path, path + stride, local) - path));
+  std::swap(path[0], path[at]);
+  if (!uniform) std::swap(weights[record * stride], weights[record * stride + at]);
+}
+
+void Cluster::insert(std::uint32_t local, std::uint32_t record) {
+  put_in_front(record, local);
+  Bucket& bucket = buckets[local];
+  slots[record] = index32(bucket.records.size());
+  bucket.records.push_back(record);
+  bucket.weight += lead_weight(record);
+}
+
+void Cluster::remove(std::uint32_t local, std::uint32_t record) {
+  Bucket& bucket = buckets[local];
+  const std::uint32_t last = bucket.records.back();
+  bucket.weight = bucket.records.size() == 1 ? 0 : bucket.weight - lead_weight(record);
+  bucket.records[slots[record]] = last;
+  slots[last] = slots[record];
+  bucket.records.pop_back();
 }
 
 void MaxMin::drop_cluster(std::uint32_t id) {
@@ -46,28 +88,39 @@ void MaxMin::drop_cluster(std::uint32_t id) {
 
 void MaxMin::add_record(Cluster& cluster, std::uint32_t v) {
   const Variable& variable = variables_[v];
-  positions_[v] = index32(cluster.records());
-  cluster.variables.push_back(v);
-  cluster.totals.push_back(variable.total);
-  cluster.capped |= variable.cap_level < kUnlimited;
-  std::uint32_t i = 0;
-  for (const Hop& hop : hops(v)) {
-    cluster.hops.push_back(resources_[hop.resource].local);
-    if (!cluster.uniform) cluster.weights.push_back(hop.weight);
-    ++i;
+  std::uint32_t record = index32(cluster.variables.size());
+  if (cluster.free_records.empty()) {
+    cluster.variables.emplace_back();
+    cluster.slots.emplace_back();
+    cluster.totals.emplace_back();
+    cluster.hops.resize(cluster.hops.size() + cluster.stride);
+    if (!cluster.uniform) cluster.weights.resize(cluster.weights.size() + cluster.stride);
+  } else {
+    record = cluster.free_records.back();
+    cluster.free_records.pop_back();
   }
-  for (; i < cluster.stride; ++i) {
-    cluster.hops.push_back(0);
-    if (!cluster.uniform) cluster.weights.push_back(0);
+  places_[v].record = record;
+  cluster.variables[record] = v;
+  cluster.totals[record] = variable.total;
+  cluster.capped |= variable.cap_level < kUnlimited;
+  const std::span<const Hop> path = hops(v);
+  for (std::uint32_t i = 0; i < cluster.stride; ++i) {
+    cluster.hops[record * cluster.stride + i] = i < path.size() ? resources_[path[i].resource].local : 0;
+    if (!cluster.uniform) cluster.weights[record * cluster.stride + i] = i < path.size() ? path[i].weight : 0;
   }
   ++cluster.live;
-  if (cluster.segments.empty() || cluster.segments.back().level < kUnlimited) {
-    cluster.segments.push_back({kUnlimited, 0, Cluster::kNone, positions_[v], positions_[v], false});
+  if (variable.lead < kCap) {
+    cluster.insert(resources_[variable.lead].local, record);
+  } else if (variable.lead == kCap) {
+    cluster.slots[record] = index32(cluster.order.size());
+    cluster.order.push_back({variable.cap_level, Cluster::kNone, record});
+  } else {
+    cluster.slots[record] = index32(cluster.waiting.size());
+    cluster.waiting.push_back(record);
   }
-  cluster.segments.back().end = positions_[v] + 1;
 }
 
-// All that is connected to `seed`, whatever its level.
+// All that is connected to `seed`, whatever its level. The first sweep covers the whole and makes the order.
 std::uint32_t MaxMin::build_cluster(std::uint32_t seed) {
   std::uint32_t id = index32(clusters_.size());
   if (free_clusters_.empty()) {
@@ -77,7 +130,6 @@ std::uint32_t MaxMin::build_cluster(std::uint32_t seed) {
     free_clusters_.pop_back();
   }
   Cluster& cluster = clusters_[id];
-  cluster.in_use = true;
   cluster.resources.push_back(kNone);
   cluster.resources.push_back(seed);
   resources_[seed].cluster = id;
@@ -101,11 +153,16 @@ std::uint32_t MaxMin::build_cluster(std::uint32_t seed) {
     }
   }
   cluster.sums.resize(cluster.resources.size());
-  cluster.segment_of.assign(cluster.resources.size(), Cluster::kNone);
+  if (cluster.buckets.size() < cluster.resources.size()) cluster.buckets.resize(cluster.resources.size());
   for (std::size_t l = 1; l < cluster.resources.size(); ++l) {
     cluster.sums[l].left = resources_[cluster.resources[l]].capacity;
   }
   for (const std::uint32_t v : region_variables_) add_record(cluster, v);
+  for (std::uint32_t l = 1; l < cluster.resources.size(); ++l) {
+    if (cluster.buckets[l].records.empty()) continue;
+    cluster.buckets[l].place = index32(cluster.order.size());
+    cluster.order.push_back({0, l, Cluster::kNone});
+  }
   return id;
 }
 
@@ -140,7 +197,7 @@ void MaxMin::join_cluster(std::uint32_t v) {
     resource.level = kUnlimited;
     cluster.resources.push_back(hop.resource);
     cluster.sums.push_back({resource.capacity, 0});
-    cluster.segment_of.push_back(Cluster::kNone);
+    if (cluster.buckets.size() < cluster.resources.size()) cluster.buckets.emplace_back();
   }
   add_record(cluster, v);
 }
@@ -151,151 +208,166 @@ void MaxMin::leave_cluster(std::uint32_t v) {
   if (id == kNone) return;
   Cluster& cluster = clusters_[id];
   recount_in_cluster(v, variable.total);  // as if it had no flows
-  cluster.variables[positions_[v]] = kNone;
+  const std::uint32_t record = places_[v].record;
+  if (variable.lead < kCap) {
+    cluster.remove(resources_[variable.lead].local, record);
+  } else if (variable.lead == kCap) {
+    cluster.order[cluster.slots[record]].record = Cluster::kNone;
+  } else {
+    const std::uint32_t last = cluster.waiting.back();
+    cluster.waiting[cluster.slots[record]] = last;
+    cluster.slots[last] = cluster.slots[record];
+    cluster.waiting.pop_back();
+  }
+  cluster.variables[record] = kNone;
+  cluster.free_records.push_back(record);
   --cluster.live;
-  if (cluster.live == 0 || cluster.records() > 2 * cluster.live + 64 || cluster.sweeps > kMostSweeps) drop_cluster(id);
+  if (cluster.live == 0 || cluster.sweeps > kMostSweeps) drop_cluster(id);
 }
 
-// Its total is not what it was: takes the difference off the resources and its segment. A variable without flows has total 0.
+// Its total is not what it was: takes the difference off the resources and its bucket. A variable without flows has total 0.
 void MaxMin::recount_in_cluster(std::uint32_t v, double old_total) {
   const Variable& variable = variables_[v];
   const std::uint32_t id = resources_[hops(v)[0].resource].cluster;
   if (id == kNone) return;
   Cluster& cluster = clusters_[id];
-  const std::size_t record = positions_[v];
+  const std::uint32_t record = places_[v].record;
   const double now = variable.count == 0 ? 0 : variable.total, more = now - old_total;
   cluster.totals[record] = now;
   if (variable.lead == kNone) return;
   const double level = level_of(variable);
-  for (const Hop& hop : hops(v)) {
-    const std::uint32_t local = resources_[hop.resource].local;
-    cluster.sums[local].left -= level * more * hop.weight;
-    if (hop.resource == variable.lead && cluster.segment_of[local] != Cluster::kNone) {
-      cluster.segments[cluster.segment_of[local]].weight += more * hop.weight;
-    }
-  }
+  for (const Hop& hop : hops(v)) cluster.sums[resources_[hop.resource].local].left -= level * more * hop.weight;
+  if (variable.lead < kCap) cluster.buckets[resources_[variable.lead].local].weight += more * cluster.weight(record, 0);
 }
 
 void MaxMin::solve_cluster(std::uint32_t id, double floor) {
   Cluster& cluster = clusters_[id];
   if (cluster.solved == round_) return;
   cluster.solved = round_;
-  const auto first = std::find_if(cluster.segments.begin(), cluster.segments.end(),
-                                  [floor](const Cluster::Segment& s) { return s.level >= floor; });
-  const auto index = static_cast<std::size_t>(first - cluster.segments.begin());
-  if (first == cluster.segments.end()) return;
+  const auto first = std::find_if(cluster.order.begin(), cluster.order.end(),
+                                  [&](const Cluster::Segment& s) { return s.level >= floor || !cluster.begun; });
+  if (first == cluster.order.end() && cluster.waiting.empty()) return;
+  const auto index = static_cast<std::size_t>(first - cluster.order.begin());
   ++cluster.sweeps;
-  if (cluster.uniform && cluster.stride <= 4) {
-    switch (cluster.stride) {
-      case 4: return sweep<4, true>(cluster, index);
-      case 2: return sweep<2, true>(cluster, index);
-      default: break;
-    }
-  }
-  if (cluster.uniform) {
-    sweep<0, true>(cluster, index);
-  } else {
-    sweep<0, false>(cluster, index);
+  ++solves_;
+  if (!cluster.uniform) return sweep<0, false>(cluster, index);
+  switch (cluster.stride) {
+    case 2: return sweep<2, true>(cluster, index);
+    case 4: return sweep<4, true>(cluster, index);
+    case 6: return sweep<6, true>(cluster, index);
+    default: return sweep<0, true>(cluster, index);
   }
 }
 
 template <std::uint32_t kStride, bool kUniform>
-void MaxMin::sweep(Cluster& cluster, std::size_t first_segment) {
+void MaxMin::sweep(Cluster& cluster, std::size_t first) {
   const std::uint32_t stride = kStride == 0 ? cluster.stride : kStride;
-  const std::size_t begin = cluster.segments[first_segment].begin, records = cluster.records();
   Cluster::Sum* const sums = cluster.sums.data();
+  const std::uint32_t* const all_hops = cluster.hops.data();
+  const double* const totals = cluster.totals.data();
+  const bool whole = first == 0;  // nothing stays: the sums start from the capacities, free of rounding
 
-  // Take the tail off. From the very start the sums are the capacities, free of rounding.
-  if (begin == 0) {
+  // Adds sign * (level * total, total) of a record to its hops, the first left out where the bucket deals with its lead.
+  const auto apply = [&](std::uint32_t record, double used, double total, bool with_first) {
+    const std::uint32_t* const path = all_hops + static_cast<std::size_t>(record) * stride;
+    each_hop<kStride>(stride, [&](std::uint32_t i) {
+      if (i == 0 && !with_first) return;
+      Cluster::Sum& sum = sums[path[i]];
+      const double weight = kUniform ? 1.0 : cluster.weights[static_cast<std::size_t>(record) * stride + i];
+      sum.left += kUniform ? used : used * weight;
+      sum.free += kUniform ? total : total * weight;
+    });
+  };
+
+  // Take the tail off.
+  if (whole) {
     for (std::size_t l = 1; l < cluster.resources.size(); ++l) sums[l].left = resources_[cluster.resources[l]].capacity;
   }
-  for (std::size_t s = first_segment; s < cluster.segments.size(); ++s) {
-    Cluster::Segment& segment = cluster.segments[s];
-    segment.broken = false;
-    const double level = begin == 0 || segment.level == kUnlimited ? 0 : segment.level;
-    for (std::size_t k = segment.begin; k < segment.end; ++k) {
-      const double total = cluster.totals[k], used = level * total;
-      const std::uint32_t* hop = &cluster.hops[k * stride];
-      for (std::uint32_t i = 0; i < stride; ++i) {
-        const double weight = kUniform ? 1.0 : cluster.weights[k * stride + i];
-        sums[hop[i]].left += kUniform ? used : used * weight;
-        sums[hop[i]].free += kUniform ? total : total * weight;
-      }
-    }
-  }
-  const auto key_of = [sums](std::uint32_t l) { return Key{std::max(sums[l].left, 0.0) / sums[l].free, l}; };
-  const auto later = [](const Key& a, const Key& b) {
-    return a.level > b.level || (a.level == b.level && a.resource > b.resource);
-  };
-  heap_.clear();
-  for (std::uint32_t l = 1; l < cluster.resources.size(); ++l) {
-    Resource& resource = resources_[cluster.resources[l]];
-    const std::uint32_t s = cluster.segment_of[l];
-    if (!cluster.begun || (s != Cluster::kNone && s >= first_segment)) {
-      fillings_[cluster.resources[l]].old_level = resource.level;
-      resource.level = kUnlimited;
-    } else if (s == Cluster::kNone) {
-      fillings_[cluster.resources[l]].old_level = kUnlimited;
-    }
-    fillings_[cluster.resources[l]].weight = sums[l].free;
-    if (sums[l].free > 0) heap_.push_back(key_of(l));
-  }
-  std::make_heap(heap_.begin(), heap_.end(), later);
-
-  // The tail is written to sweep_ in its new order.
-  Cluster& out = sweep_;
-  out.segments.clear();
-  out.variables.clear();
-  out.totals.clear();
-  out.hops.clear();
-  out.weights.clear();
-  std::size_t left = 0;
+  std::size_t left = cluster.waiting.size();
   capped_.clear();
-  for (std::size_t k = begin; k < records; ++k) {
-    const std::uint32_t v = cluster.variables[k];
-    if (v == kNone) continue;
-    ++left;
-    if (cluster.capped && variables_[v].cap_level < kUnlimited) capped_.push_back(v);
+  const auto note_cap = [&](std::uint32_t record) {
+    const std::uint32_t v = cluster.variables[record];
+    if (variables_[v].cap_level < kUnlimited) capped_.push_back(v);
+  };
+  for (std::size_t s = first; s < cluster.order.size(); ++s) {
+    const Cluster::Segment& segment = cluster.order[s];
+    const double level = whole ? 0 : segment.level;
+    if (segment.lead != Cluster::kNone) {
+      const Cluster::Bucket& bucket = cluster.buckets[segment.lead];
+      if (bucket.place != s) continue;
+      sums[segment.lead].left += level * bucket.weight;
+      sums[segment.lead].free += bucket.weight;
+      for (const std::uint32_t record : bucket.records) apply(record, level * totals[record], totals[record], false);
+      left += bucket.records.size();
+      if (cluster.capped) std::for_each(bucket.records.begin(), bucket.records.end(), note_cap);
+      Resource& resource = resources_[cluster.resources[segment.lead]];
+      fillings_[cluster.resources[segment.lead]].old_level = resource.level;
+      resource.level = kUnlimited;  // until it freezes again
+    } else if (segment.record != Cluster::kNone) {
+      apply(segment.record, level * totals[segment.record], totals[segment.record], true);
+      ++left;
+      places_[cluster.variables[segment.record]].loose = round_;
+      note_cap(segment.record);
+    }
+  }
+  for (const std::uint32_t record : cluster.waiting) {
+    apply(record, 0, totals[record], true);
+    if (cluster.capped) note_cap(record);
   }
   std::sort(capped_.begin(), capped_.end(), [this](std::uint32_t a, std::uint32_t b) {
     const double x = variables_[a].cap_level, y = variables_[b].cap_level;
     return x < y || (x == y && a < b);
   });
-  const auto put = [&](std::size_t k, double level) {
-    const double total = cluster.totals[k], used = level * total;
-    const std::uint32_t* hop = &cluster.hops[k * stride];
-    for (std::uint32_t i = 0; i < stride; ++i) {
-      const double weight = kUniform ? 1.0 : cluster.weights[k * stride + i];
-      sums[hop[i]].left -= kUniform ? used : used * weight;
-      sums[hop[i]].free -= kUniform ? total : total * weight;
-      if (!kUniform) out.weights.push_back(weight);
+
+  const auto key_of = [sums](std::uint32_t l) { return Key{std::max(sums[l].left, 0.0) / sums[l].free, l}; };
+  const auto later = [](const Key& a, const Key& b) { return a.level > b.level; };
+  heap_.clear();
+  for (std::uint32_t l = 1; l < cluster.resources.size(); ++l) {
+    Filling& filling = fillings_[cluster.resources[l]];
+    Resource& resource = resources_[cluster.resources[l]];
+    if (cluster.buckets[l].records.empty()) {
+      filling.old_level = resource.level;
+      resource.level = kUnlimited;
     }
-    // Positions of frozen records are new ones; those of free ones are still old.
-    positions_[cluster.variables[k]] = index32(begin + out.variables.size());
-    out.variables.push_back(cluster.variables[k]);
-    out.totals.push_back(total);
-    out.hops.insert(out.hops.end(), hop, hop + stride);
-    frozen_[cluster.variables[k]] = round_;
-    --left;
+    filling.weight = sums[l].free;
+    if (sums[l].free > 0) heap_.push_back(key_of(l));
+  }
+  std::make_heap(heap_.begin(), heap_.end(), later);
+  // Puts a key where the top was, and lets it sink.
+  const auto sift = [&](const Key& key) {
+    Key* const keys = heap_.data();
+    const std::size_t count = heap_.size();
+    std::size_t hole = 0;
+    for (std::size_t child = 1; child < count; child = 2 * hole + 1) {
+      child += static_cast<std::size_t>(child + 1 < count && keys[child].level > keys[child + 1].level);
+      if (!(key.level > keys[child].level)) break;
+      keys[hole] = keys[child];
+      hole = child;
+    }
+    keys[hole] = key;
   };
-  const auto break_segment = [&](std::uint32_t v) {
-    const std::uint32_t lead = variables_[v].lead;
-    if (lead >= kCap || resources_[lead].cluster == kNone) return;
-    const std::uint32_t s = cluster.segment_of[resources_[lead].local];
-    if (s != Cluster::kNone) cluster.segments[s].broken = true;
+  const auto drop = [&] {
+    const Key last = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) sift(last);
+  };
+  // A lead of the tail has no level until it freezes again.
+  const auto is_free = [&](std::uint32_t v) {
+    const Variable& variable = variables_[v];
+    if (variable.lead < kCap) return resources_[variable.lead].level == kUnlimited;
+    return variable.lead == kNone || (places_[v].loose == round_ && places_[v].frozen != round_);
+  };
+  const auto take_out = [&](std::uint32_t v, std::uint32_t record) {
+    if (variables_[v].lead < kCap) cluster.remove(resources_[variables_[v].lead].local, record);
   };
 
+  cluster.order.resize(first);
   std::size_t next_cap = 0;
   Group group{-1, 0, kNone};
   while (left > 0) {
     WEFT_CHECK(!heap_.empty(), left);
     const Key top = heap_.front();
     const std::uint32_t l = top.resource, r = cluster.resources[l];
-    const auto drop = [&] {
-      std::pop_heap(heap_.begin(), heap_.end(), later);
-      heap_.pop_back();
-    };
-    const auto is_free = [&](std::uint32_t v) { return frozen_[v] != round_ && positions_[v] >= begin; };
     if (sums[l].free <= kResidue * fillings_[r].weight) {
       bool any = false;
       if (sums[l].free != 0) {
@@ -308,82 +380,54 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first_segment) {
     }
     const Key now = key_of(l);
     if (now.level > top.level * (1 + kSnap)) {
-      // Down to its new place.
-      std::size_t hole = 0;
-      for (;;) {
-        std::size_t child = 2 * hole + 1;
-        if (child >= heap_.size()) break;
-        if (child + 1 < heap_.size() && later(heap_[child], heap_[child + 1])) ++child;
-        if (!later(now, heap_[child])) break;
-        heap_[hole] = heap_[child];
-        hole = child;
-      }
-      heap_[hole] = now;
+      sift(now);
       continue;
     }
     if (next_cap < capped_.size() && variables_[capped_[next_cap]].cap_level <= now.level) {
-      const std::uint32_t v = capped_[next_cap++];
-      const std::size_t k = positions_[v];
-      if (frozen_[v] == round_) continue;
+      const std::uint32_t v = capped_[next_cap++], record = places_[v].record;
+      if (!is_free(v)) continue;
       const double cap = variables_[v].cap_level;
       if (group.level != cap || group.lead != kNone) groups_.push_back(group = {cap, 0, kNone});
-      const std::uint32_t place = index32(begin + out.variables.size());
-      out.segments.push_back({cap, 0, Cluster::kNone, place, place + 1, false});
-      break_segment(v);
-      put(k, cap);
+      take_out(v, record);
+      apply(record, -cap * totals[record], -totals[record], true);
+      cluster.slots[record] = index32(cluster.order.size());
+      cluster.order.push_back({cap, Cluster::kNone, record});
+      places_[v].frozen = round_;
       move(v, kCap);
+      --left;
       continue;
     }
     if (group.level < 0 || now.level > group.level * (1 + kSnap)) {
-      const bool exact = begin == 0 && sums[l].left == resources_[r].capacity;
+      const bool exact = whole && sums[l].left == resources_[r].capacity;
       group = {now.level, exact ? sums[l].free : 0, r};
       groups_.push_back(group);
     }
     drop();
-    const double weight = sums[l].free;
-    const std::uint32_t place = index32(begin + out.variables.size());
-    const std::uint32_t s = cluster.segment_of[l];
-    if (s != Cluster::kNone && s >= first_segment && !cluster.segments[s].broken &&
-        same_weight(weight, cluster.segments[s].weight)) {
-      for (std::size_t k = cluster.segments[s].begin; k < cluster.segments[s].end; ++k) {
-        if (cluster.variables[k] != kNone) put(k, group.level);
-      }
-    } else {
+    Cluster::Bucket& bucket = cluster.buckets[l];
+    if (!same_weight(sums[l].free, bucket.weight)) {
       for (const User& user : resources_[r].users) {
-        if (!is_free(user.variable)) continue;
-        break_segment(user.variable);
-        put(positions_[user.variable], group.level);
-        move(user.variable, r);
+        const std::uint32_t v = user.variable, record = places_[v].record;
+        if (variables_[v].lead == r || !is_free(v)) continue;
+        take_out(v, record);
+        cluster.insert(l, record);
+        move(v, r);
       }
     }
-    out.segments.push_back({group.level, weight, l, place, index32(begin + out.variables.size()), false});
-    resources_[r].level = group.level;
+    const double level = group.level;
+    for (const std::uint32_t record : bucket.records) apply(record, -level * totals[record], -totals[record], false);
+    left -= bucket.records.size();
+    sums[l].left -= level * bucket.weight;
+    sums[l].free = 0;
+    bucket.place = index32(cluster.order.size());
+    cluster.order.push_back({level, l, Cluster::kNone});
+    resources_[r].level = level;
     resources_[r].group = index32(groups_.size() - 1);
     lead_at(r, fillings_[r].old_level);
   }
-
-  for (std::size_t s = first_segment; s < cluster.segments.size(); ++s) {
-    const std::uint32_t lead = cluster.segments[s].lead;
-    if (lead != Cluster::kNone && cluster.segment_of[lead] == s) cluster.segment_of[lead] = Cluster::kNone;
-  }
-  cluster.segments.resize(first_segment);
-  for (const Cluster::Segment& segment : out.segments) {
-    if (segment.lead != Cluster::kNone) cluster.segment_of[segment.lead] = index32(cluster.segments.size());
-    cluster.segments.push_back(segment);
-  }
-  const std::size_t end = begin + out.variables.size();
-  const auto write_back = [](auto& to, const auto& from, std::size_t at) {
-    to.resize(at);
-    to.insert(to.end(), from.begin(), from.end());
-  };
-  write_back(cluster.variables, out.variables, begin);
-  write_back(cluster.totals, out.totals, begin);
-  write_back(cluster.hops, out.hops, begin * stride);
-  if (!kUniform) write_back(cluster.weights, out.weights, begin * stride);
-  WEFT_DCHECK(cluster.records() == end, end);
   for (Cluster::Sum& sum : cluster.sums) sum.free = 0;
+  sums[0].left = 0;
+  cluster.waiting.clear();
   cluster.begun = true;
-  ++solves_;
 }
 
 }  // namespace weft

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A large connected part of a MaxMin system in compact form, in the order in which its variables froze.
+// A large connected part of a MaxMin system in compact form, kept between sweeps.
 //
-// One record per variable: the resources it crosses, as indices local to the cluster, its total fairness, and weights where
-// they are not all 1. Records of one lead are neighbours (a segment) and segments ascend by level, so
-//   - "everything at level L or above" is the tail of the arrays;
-//   - taking the tail off the resources, and putting it on again at new levels, reads memory once from front to back;
-//   - a lead whose free variables are still exactly its segment freezes without a look at the resource's list of users.
-// A removed variable leaves a hole (total 0) until its segment is written anew. New ones wait at the end, at no level.
+// One record per variable: the resources it crosses, as indices local to the cluster with its lead in front, its total
+// fairness, and weights where they are not all 1. Records of one lead lie in a bucket, and the buckets are listed in the order
+// in which they froze, so
+//   - "everything at level L or above" is the tail of the list;
+//   - taking a bucket off the resources, and putting it on again at its new level, is one pass over its records;
+//   - the lead itself is dealt with once per bucket, by the bucket's weight;
+//   - a lead whose free weight is still that of its bucket freezes without a look at its users.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,15 @@ namespace weft {
 struct Cluster {
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
+  struct Bucket {
+    std::vector<std::uint32_t> records;
+    double weight = 0;         // sum of total * weight on the lead
+    std::uint32_t place = 0;   // in the order; an older entry of the same lead means nothing
+  };
   struct Segment {
-    double level = 0;            // infinite for those that wait
-    double weight = 0;           // sum of total * weight on the lead
-    std::uint32_t lead = kNone;  // local; kNone: a cap, or waiting
-    std::uint32_t begin = 0, end = 0;
-    bool broken = false;         // some of its records froze elsewhere in this sweep
+    double level = 0;
+    std::uint32_t lead = kNone;    // local; kNone: one variable at its cap
+    std::uint32_t record = kNone;  // that variable's; kNone when it has left
   };
   struct alignas(16) Sum {
     double left = 0;  // capacity not used by frozen variables
@@ -35,22 +39,27 @@ struct Cluster {
   bool uniform = true;         // all weights are 1
   bool capped = false;         // some variable has a cap
   bool begun = false;          // false: no level in it is known yet
-  bool in_use = false;
-  std::size_t live = 0;        // records that are not holes
+  std::size_t live = 0;        // records in use
   std::size_t sweeps = 0;
   std::uint32_t solved = 0;    // last round
-  std::vector<std::uint32_t> resources;   // global index of a local one
-  std::vector<Sum> sums;                  // by local
-  std::vector<std::uint32_t> segment_of;  // by local: where it leads
-  std::vector<Segment> segments;
-  std::vector<std::uint32_t> variables;   // by record; kNone for a hole
+  std::vector<std::uint32_t> resources;  // global index of a local one
+  std::vector<Sum> sums;                 // by local
+  std::vector<Bucket> buckets;           // by local
+  std::vector<Segment> order;            // ascending, but for caps that came in below
+  std::vector<std::uint32_t> waiting;    // records that are new
+  std::vector<std::uint32_t> variables;  // by record; kNone when not in use
+  std::vector<std::uint32_t> slots;      // by record: place in its bucket, in waiting, or in order (at its cap)
   std::vector<double> totals;
-  std::vector<std::uint32_t> hops;        // stride per record
-  std::vector<double> weights;            // stride per record, unless uniform
+  std::vector<std::uint32_t> hops;       // stride per record
+  std::vector<double> weights;           // stride per record, unless uniform
+  std::vector<std::uint32_t> free_records;
 
-  std::size_t records() const { return variables.size(); }
   double weight(std::size_t record, std::uint32_t hop) const { return uniform ? 1.0 : weights[record * stride + hop]; }
+  double lead_weight(std::size_t record) const { return totals[record] * weight(record, 0); }
   void clear();
+  void put_in_front(std::uint32_t record, std::uint32_t local);
+  void insert(std::uint32_t local, std::uint32_t record);  // into a bucket
+  void remove(std::uint32_t local, std::uint32_t record);  // from a bucket
 };
 
 }  // namespace weft

@@ -42,8 +42,7 @@ std::uint32_t MaxMin::define(std::span<const Share> shares, double fairness, dou
     fresh.first_hop = index32(hops_.size());
     fresh.hop_count = index32(shares.size());
     variables_.push_back(fresh);
-    positions_.push_back(0);
-    frozen_.push_back(0);
+    places_.emplace_back();
     hops_.resize(hops_.size() + shares.size());
   }
   Variable& variable = variables_[v];
@@ -243,7 +242,7 @@ void MaxMin::gather(std::uint32_t seed, double floor) {
 
 void MaxMin::freeze(std::uint32_t v, std::uint32_t lead, double level) {
   const Variable& variable = variables_[v];
-  frozen_[v] = round_;
+  places_[v].frozen = round_;
   const double used = level * variable.total;
   for (const Hop& hop : hops(v)) {
     Filling& filling = fillings_[hop.resource];
@@ -297,7 +296,7 @@ void MaxMin::fill() {
     }
     if (next_cap < capped_.size() && variables_[capped_[next_cap]].cap_level <= now.level) {
       const std::uint32_t v = capped_[next_cap++];
-      if (frozen_[v] != round_) {
+      if (places_[v].frozen != round_) {
         const double cap = variables_[v].cap_level;
         if (group.level != cap || group.lead != kNone) groups_.push_back(group = {cap, 0, kNone});
         freeze(v, kCap, cap);
@@ -309,7 +308,7 @@ void MaxMin::fill() {
       groups_.push_back(group = {now.level, fillings_[r].touched ? 0 : fillings_[r].weight, r});
     }
     for (const User& user : resources_[r].users) {
-      if (variables_[user.variable].mark == round_ && frozen_[user.variable] != round_) {
+      if (variables_[user.variable].mark == round_ && places_[user.variable].frozen != round_) {
         freeze(user.variable, r, group.level);
       }
     }
@@ -379,7 +378,7 @@ void MaxMin::solve() {
   if (++round_ == 0) {  // marks of 2^32 rounds ago would look fresh
     for (Variable& variable : variables_) variable.mark = 0;
     for (Resource& resource : resources_) resource.mark = 0;
-    std::fill(frozen_.begin(), frozen_.end(), 0);
+    for (Place& place : places_) place.frozen = place.loose = 0;
     for (Cluster& cluster : clusters_) cluster.solved = 0;
     round_ = 1;
   }

@@ -128,6 +128,11 @@ class MaxMin {
     std::uint32_t free = 0;
     bool touched = false;  // some of its capacity was taken before it saturated
   };
+  struct Place {
+    std::uint32_t record = 0;  // in its cluster
+    std::uint32_t frozen = 0;  // last round in which it was frozen
+    std::uint32_t loose = 0;   // last round in which it was taken off its cap
+  };
   struct Key {
     double level;
     std::uint32_t resource;
@@ -160,14 +165,13 @@ class MaxMin {
   void add_record(Cluster& cluster, std::uint32_t variable);
   void solve_cluster(std::uint32_t cluster, double floor);
   template <std::uint32_t kStride, bool kUniform>
-  void sweep(Cluster& cluster, std::size_t first_segment);
+  void sweep(Cluster& cluster, std::size_t first);
 
   std::vector<Variable> variables_;
   std::vector<Resource> resources_;
   std::vector<Hop> hops_;
   std::vector<Filling> fillings_;               // by resource
-  std::vector<std::uint32_t> positions_;        // by variable: its record in its cluster
-  std::vector<std::uint32_t> frozen_;           // by variable: last round in which it was frozen
+  std::vector<Place> places_;                   // by variable
   std::vector<std::uint32_t> free_by_length_;   // oldest forgotten variable with that many hops
   std::vector<std::uint32_t> last_by_length_;
   std::vector<std::uint32_t> dirty_, touched_, moved_, relevelled_;
@@ -176,7 +180,6 @@ class MaxMin {
   std::vector<Group> groups_;
   std::vector<Cluster> clusters_;
   std::vector<std::uint32_t> free_clusters_;
-  Cluster sweep_;  // the part being written anew
   std::uint32_t round_ = 0;
   std::uint64_t solves_ = 0, remembered_ = 0;
   std::size_t cluster_size_ = kClusterSize;

@@ -12,7 +12,7 @@
 //                  switch where there is no higher level).
 // Weak spots.      Nodes and cables whose loss alone leaves GPUs without any way to other GPUs.
 // Dependency cycle. Links that wait for each other in a circle when each holds data that must go on to the next, under the
-//                  shortest ways of Routes over all equal next hops. Lossless fabrics with such a cycle can deadlock
+//                  shortest ways of NetworkRoutes over all equal next hops. Lossless fabrics with such a cycle can deadlock
 //                  (Dally and Seitz, IEEE Trans. Comput. 1987); up/down ways in a Clos have none.
 #pragma once
 
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "sim/fabric/fabric.hpp"
-#include "sim/fabric/routing.hpp"
+#include "sim/fabric/network_routes.hpp"
 
 namespace weft {
 
@@ -72,7 +72,7 @@ struct DependencyCycle {
   bool searched = true;
   std::vector<LinkId> links;   // each waits for the next, the last for the first; empty when there is none
 };
-DependencyCycle find_dependency_cycle(Routes& routes);
+DependencyCycle find_dependency_cycle(const Fabric& fabric, NetworkRoutes& routes);
 
 // How near the GPUs and compute NICs of a server are to each other: NV6 (links between two GPUs, directly or through
 // NVSwitches; XGMI1, HCCS1 ... for other classes), PIX (at most one PCIe switch), PXB (several), PHB (through one socket),

@@ -17,7 +17,7 @@ bool is_switch(const Fabric& fabric, NodeId id) { return fabric.node(id).kind ==
 // The graph "link a must be able to hand on to link b", for links between switches. Links are numbered switch by switch.
 class Dependencies {
  public:
-  explicit Dependencies(Routes& routes) : routes_(routes), fabric_(routes.fabric()) {
+  Dependencies(const Fabric& fabric, NetworkRoutes& routes) : routes_(routes), fabric_(fabric) {
     const auto switches = fabric_.switches();
     begin_.push_back(0);
     for (const NodeId s : switches) {
@@ -95,16 +95,16 @@ class Dependencies {
   // before those out of it.
   template <class F>
   void each_way(NodeId leaf, F&& visit) {
-    const std::vector<std::uint16_t>& distance = routes_.network().distances(leaf);
+    const std::vector<std::uint16_t>& distance = routes_.distances(leaf);
     order_.clear();
     used_.assign(distance.size(), 0);
     for (const NodeId source : leaves_) {
-      if (distance[index(source)] != Routes::kFar) used_[index(source)] = 1;
+      if (distance[index(source)] != NetworkRoutes::kFar) used_[index(source)] = 1;
     }
     // Farthest first, by counting.
     counts_.assign(1, 0);
     for (const std::uint16_t d : distance) {
-      if (d == Routes::kFar) continue;
+      if (d == NetworkRoutes::kFar) continue;
       if (counts_.size() <= std::size_t{d} + 1) counts_.resize(std::size_t{d} + 2, 0);
       ++counts_[d];
     }
@@ -112,12 +112,12 @@ class Dependencies {
     for (std::size_t d = counts_.size(); d-- > 0;) sum += std::exchange(counts_[d], sum);
     order_.resize(sum);
     for (std::uint32_t s = 0; s < distance.size(); ++s) {
-      if (distance[s] != Routes::kFar) order_[counts_[distance[s]]++] = s;
+      if (distance[s] != NetworkRoutes::kFar) order_[counts_[distance[s]]++] = s;
     }
     for (const std::uint32_t at : order_) {
       if (used_[at] == 0 || distance[at] == 0) continue;
       for (std::uint32_t i = begin_[at]; i < begin_[at + 1]; ++i) {
-        if (distance[head_[i]] + 1 != distance[at] || routes_.is_down(out_[i])) continue;
+        if (distance[head_[i]] + 1 != distance[at] || routes_.network().is_down(out_[i])) continue;
         used_[head_[i]] = 1;
         visit(at, i);
       }
@@ -155,7 +155,7 @@ class Dependencies {
     return {};
   }
 
-  Routes& routes_;
+  NetworkRoutes& routes_;
   const Fabric& fabric_;
   std::vector<NodeId> leaves_;           // switches with hosts
   std::vector<LinkId> out_;              // links between switches, by switch
@@ -168,9 +168,9 @@ class Dependencies {
 
 }  // namespace
 
-DependencyCycle find_dependency_cycle(Routes& routes) {
+DependencyCycle find_dependency_cycle(const Fabric& fabric, NetworkRoutes& routes) {
   DependencyCycle out;
-  Dependencies dependencies(routes);
+  Dependencies dependencies(fabric, routes);
   if (dependencies.steps() > DependencyCycle::kMostSteps) {
     out.searched = false;
     return out;

@@ -8,7 +8,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/fabric/analysis.hpp"
-#include "sim/fabric/routing.hpp"
+#include "sim/fabric/network_routes.hpp"
 #include "tools/cli/cli.hpp"
 
 namespace weft {
@@ -70,8 +70,8 @@ class Topo final : public Command {
     progress.show("bisection");
     const Facts facts{count_components(fabric), compute_bisection(fabric), find_oversubscription(fabric),
                       find_weak_spots(fabric), [&] {
-                        Routes routes(fabric);
-                        return find_dependency_cycle(routes);
+                        NetworkRoutes routes(fabric);
+                        return find_dependency_cycle(fabric, routes);
                       }()};
     if (json_) {
       io.out += to_text(to_json(fabric, facts)) + "\n";

@@ -117,7 +117,7 @@ class Dependencies {
     for (const std::uint32_t at : order_) {
       if (used_[at] == 0 || distance[at] == 0) continue;
       for (std::uint32_t i = begin_[at]; i < begin_[at + 1]; ++i) {
-        if (distance[head_[i]] + 1 != distance[at] || routes_.network().is_down(out_[i])) continue;
+        if (distance[head_[i]] + 1 != distance[at] || routes_.is_down(out_[i])) continue;
         used_[head_[i]] = 1;
         visit(at, i);
       }

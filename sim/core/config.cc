@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
@@ -32,6 +34,19 @@ bool read_scalar(const Json& json, const std::string& pointer, T& out, Diagnosti
                       std::string(scalar.cure));
   }
   return false;
+}
+
+// How a value of this kind is written.
+std::string example_of(std::string_view wanted) {
+  constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
+      {"a number", "write it without quotes, e.g. 0.5"}, {"a whole number", "write it without quotes and fraction, e.g. 8"},
+      {"true or false", "write true or false, without quotes"}, {"a string", "write text in double quotes"},
+      {"an array", "write [...]"}, {"an object", "write {...}"},
+  };
+  for (const auto& [name, example] : kExamples) {
+    if (name == wanted) return std::string(example);
+  }
+  return {};
 }
 
 std::string pattern(const char* units) { return fmt::format("{}({})$", kNumber, units); }
@@ -101,6 +116,11 @@ bool read(const Json& json, const std::string& pointer, double& out, Diagnostics
 
 bool read(const Json& json, const std::string& pointer, std::int64_t& out, Diagnostics& d) {
   constexpr double kExact = 9007199254740992.0;  // 2^53: doubles above it are not all whole numbers of their own
+  if (json.kind == Json::Kind::number && std::abs(json.number) > kExact) {
+    d.error(json.place, pointer, fmt::format("{} is too large for a whole number", json.number),
+            fmt::format("at most {}", std::numeric_limits<std::int64_t>::max()));
+    return false;
+  }
   if (json.kind == Json::Kind::integer) {
     out = json.integer;
     return true;
@@ -140,7 +160,7 @@ void wrong_kind(const Json& json, const std::string& pointer, std::string_view w
   std::string shown{json.kind_name()};
   if (json.is_number()) shown = fmt::format("{}", json.number);
   if (json.is_string()) shown = fmt::format("\"{}\"", json.text.substr(0, 80));
-  d.error(json.place, pointer, fmt::format("{} where {} is needed", shown, wanted));
+  d.error(json.place, pointer, fmt::format("{} where {} is needed", shown, wanted), example_of(wanted));
 }
 
 void bad_choice(const Json& json, const std::string& pointer, const std::vector<std::string>& names, Diagnostics& d) {
@@ -174,17 +194,18 @@ void not_yet(const JsonMember& member, const std::string& pointer, std::string_v
 
 void check_positive(const Json& json, const std::string& pointer, double value, Diagnostics& d) {
   if (value > 0) return;
-  d.error(json.place, pointer, "must be greater than zero");
+  d.error(json.place, pointer, "must be greater than zero", "leave the key out where there is none");
 }
 
 void check_range(const Json& json, const std::string& pointer, double value, Range range, Diagnostics& d) {
   if (value >= range.low && value <= range.high) return;
-  d.error(json.place, pointer, fmt::format("{} is outside {} to {}", value, range.low, range.high));
+  d.error(json.place, pointer, fmt::format("{} is outside {} to {}", value, range.low, range.high),
+          fmt::format("write a number from {} to {}", range.low, range.high));
 }
 
 void check_not_empty(const Json& json, const std::string& pointer, std::size_t size, Diagnostics& d) {
   if (size > 0) return;
-  d.error(json.place, pointer, "must not be empty");
+  d.error(json.place, pointer, "must not be empty", "write at least one, or leave the key out");
 }
 
 void report_too_much(const Json& json, const std::string& pointer, std::string_view most, Diagnostics& d) {

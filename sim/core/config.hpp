@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -232,7 +233,10 @@ void read_config(const Json& json, const std::string& pointer, T& out, Diagnosti
   } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     std::int64_t wide = 0;
     if (!read(json, pointer, wide, diagnostics)) return;
-    if (!std::in_range<T>(wide)) return wrong_kind(json, pointer, "a whole number of this size", diagnostics);
+    if (!std::in_range<T>(wide)) {
+      constexpr auto low = static_cast<double>(std::numeric_limits<T>::min()), high = static_cast<double>(std::numeric_limits<T>::max());
+      return check_range(json, pointer, json.number, {low, high}, diagnostics);
+    }
     out = static_cast<T>(wide);
   } else if constexpr (Visitable<T>) {
     if (!json.is_object()) return wrong_kind(json, pointer, "an object", diagnostics);

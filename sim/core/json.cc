@@ -105,7 +105,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     std::string printable;
     for (const char c : what) printable += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     if (printable.size() > 300) printable = printable.substr(0, 300) + "...";
-    out_.error(place_of_token(what), {}, "not JSON: " + printable, cure());
+    out_.error(place_of_token(what), {}, "not JSON: " + printable, cure(what));
     return false;
   }
 
@@ -118,13 +118,15 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   // The parser stops inside a word that JSON does not have; the whole word is in the text.
-  std::string cure() const {
+  std::string cure(const std::string& what) const {
     std::size_t begin = cursor_.offset;
     while (begin > 0 && is_letter(text_[begin - 1])) --begin;
     const std::string_view word = text_.substr(begin, 3);
     if (word == "NaN" || word == "nan" || word == "NAN") return "JSON has no NaN: leave the key out";
     if (word == "Inf" || word == "inf" || word == "INF") return "JSON has no infinity: leave the key out";
-    return {};
+    if (what.find("number overflow") != std::string::npos) return "numbers go to about 1.8e308";
+    if (what.find("UTF-8") != std::string::npos) return "write the file as UTF-8 text";
+    return "look for a missing comma, quote or bracket just before this place";
   }
 
   Place here() const { return {file_, cursor_.line, std::max(1U, cursor_.column)}; }

@@ -46,6 +46,15 @@ std::string plain_path(const std::string& path) {
 constexpr std::size_t kMostOpen = 64;
 constexpr std::size_t kMostDepth = 256;  // of values, inclusion counted: documents are walked by recursion
 
+std::string short_list(std::vector<std::string> names) {
+  constexpr std::size_t kMost = 20;
+  if (names.size() > kMost) {
+    names.resize(kMost);
+    names.emplace_back("...");
+  }
+  return join(names, ", ");
+}
+
 bool is_path(std::string_view reference) { return reference.ends_with(".json"); }
 
 }  // namespace
@@ -209,7 +218,8 @@ void Loader::set(Json& document, const std::string& pointer, Json value) {
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
       if (error != std::errc{} || end != key.data() + key.size() || index >= at->items.size()) {
         out_.error(place, pointer, fmt::format("{} has {} items, there is no item \"{}\"", walked.empty() ? "/" : walked,
-                                               at->items.size(), key));
+                                               at->items.size(), key),
+                   at->items.empty() ? "nothing can be set there" : fmt::format("items count from 0 to {}", at->items.size() - 1));
         return;
       }
       next = &at->items[index];
@@ -223,7 +233,8 @@ void Loader::set(Json& document, const std::string& pointer, Json value) {
       const auto nearest = nearest_name(key, names);
       out_.error(place, pointer,
                  fmt::format("{} has no \"{}\"{}", walked.empty() ? "the document" : walked, key,
-                             nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}));
+                             nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}),
+                 names.empty() ? "nothing below it can be set" : "it has: " + short_list(std::move(names)));
       return;
     }
     at = next;

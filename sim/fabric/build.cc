@@ -59,9 +59,10 @@ class FabricBuilder {
     ServerType type;
     type.spec = spec;
     NodeNames names;
+    const std::size_t before = out_.error_count();
     for (const NodeEntry& entry : spec.nodes) add_nodes(entry, type, names);
     for (const LinkEntry& entry : spec.links) add_links(entry, type, names);
-    check_type(type);
+    if (out_.error_count() == before) check_type(type);  // else a node or a link is missing for a reason already told
     fabric_.types_.push_back(std::move(type));
   }
 

@@ -292,7 +292,8 @@ class Planner {
       if (b == switches.end() || (a_switch == switches.end() && a_host == hosts.end())) {
         out_.error(cable.place, cable.pointer,
                    fmt::format("\"{}\" is not {}", b == switches.end() ? cable.b : cable.a,
-                               b == switches.end() ? "a listed switch" : "a NIC such as server0/nic0 or a listed switch"),
+                               b == switches.end() ? "a listed switch" : fmt::format("a NIC such as {} or a listed switch",
+                                                                                     hosts_.empty() ? "nic0" : hosts_.front().name)),
                    "name NICs by `weft topo` and switches as in \"switches\"");
         continue;
       }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace weft {
 namespace {
 
@@ -45,7 +47,21 @@ void read_fidelity(const Json& json, Fidelity& out, Diagnostics& diagnostics) {
   read_config(json, "/fidelity", out, diagnostics);
 }
 
+// Whether a problem was found in the job itself: then what the job lacks may only be what could not be read.
+bool has_problems(const JobSpec& job, const Diagnostics& out) {
+  return std::ranges::any_of(out.problems(), [&](const Problem& problem) {
+    return problem.severity == Problem::Severity::error && problem.pointer.starts_with(job.pointer + "/");
+  });
+}
+
 void check_job(const JobSpec& job, const FabricSpec&, Diagnostics& out) {
+  if (job.place.line == 0 && job.pointer.empty()) return;  // not an object; reported when it was read
+  if (job.kind == JobKind::training || job.kind == JobKind::inference || job.kind == JobKind::trace) {
+    out.error(job.place, job.pointer + "/kind", fmt::format("not yet: {} jobs", write_config(*job.kind).text),
+              "this version runs collectives, copies and flows");
+    return;
+  }
+  if (has_problems(job, out)) return;
   const int shapes = (job.collective ? 1 : 0) + (job.p2p ? 1 : 0) + (job.flows.empty() ? 0 : 1) + (job.pattern ? 1 : 0);
   if (shapes != 1) {
     out.error(job.place, job.pointer,
@@ -99,6 +115,10 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
     out.error(document.place, {}, "nothing to run", "add \"workload\" or \"jobs\"");
   }
   for (const JobSpec& job : scenario.jobs) check_job(job, scenario.fabric, out);
+  if (!scenario.jobs.empty() && std::ranges::all_of(scenario.jobs, [](const JobSpec& job) { return job.repeat.is_string(); }) && out.ok()) {
+    out.error(scenario.jobs.front().repeat.place, scenario.jobs.front().pointer + "/repeat",
+              "every job repeats until the end, so there is no end", "give one job a number of iterations");
+  }
   for (const FaultSpec& fault : scenario.faults) {
     if (fault.until && *fault.until <= fault.at) {
       out.error(fault.place, fault.pointer + "/until", "the repair is not after the fault", "give a later time");

@@ -30,10 +30,11 @@ constexpr auto enum_names(Fidelity) {
   return std::array<EnumName<Fidelity>, 2>{{{analytic, "analytic"}, {fluid, "fluid"}}};
 }
 
-enum class JobKind { collective, p2p, flows };
+enum class JobKind { collective, p2p, flows, training, inference, trace };
 constexpr auto enum_names(JobKind) {
   using enum JobKind;
-  return std::array<EnumName<JobKind>, 3>{{{collective, "collective"}, {p2p, "p2p"}, {flows, "flows"}}};
+  return std::array<EnumName<JobKind>, 6>{{{collective, "collective"}, {p2p, "p2p"}, {flows, "flows"},
+      {training, "training"}, {inference, "inference"}, {trace, "trace"}}};
 }
 
 enum class Pattern { permutation, incast, all_to_all, random, ring };

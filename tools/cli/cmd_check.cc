@@ -66,12 +66,13 @@ constexpr Checker kCheckers[] = {
 // The kind that a file says it is; a scenario is known by its keys. Empty, with the problem reported, when neither tells.
 std::string kind_of(const Json& document, Diagnostics& out) {
   if (!document.is_object()) {
-    out.error(document.place, {}, fmt::format("{} where a weft file holds an object", document.kind_name()));
+    out.error(document.place, {}, fmt::format("{} where a weft file holds an object", document.kind_name()), "write {...}");
     return {};
   }
   const Json* kind = document.find("kind");
   if (kind != nullptr && kind->is_string()) return kind->text;
   if (document.find("jobs") != nullptr || document.find("workload") != nullptr || document.find("fabric") != nullptr) return "scenario";
+  if (!out.ok()) return {};  // what would tell could not be read
   std::vector<std::string> kinds;
   for (const Checker& checker : kCheckers) kinds.emplace_back(checker.kind);
   out.error(document.place, {}, "neither a \"kind\" nor a scenario's \"fabric\" and \"jobs\" (or \"workload\")",

@@ -2,14 +2,18 @@
 #include "sim/workload/placement.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <tuple>
 
+#include "sim/core/hash.hpp"
 #include "sim/core/random.hpp"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kSwitchedRings = 8;   // through switches all orders are alike; several keep more chunks in flight
+constexpr std::size_t kMostPackingWork = 40'000'000;
 constexpr std::size_t kMostMeshGpus = 9;  // cycles of a mesh are enumerated: 8! ways
 
 // Directed Hamiltonian cycles over 0 .. n-1 that start at 0 and use only pairs with links.
@@ -30,38 +34,61 @@ void cycles_from(const std::vector<std::vector<int>>& links, std::vector<std::ui
   }
 }
 
-// Cycles that share the links: every link counts as two half-rate lanes, and cycles are taken while each of their links has a
-// lane left, the one that leaves most behind first.
-std::vector<std::vector<std::uint32_t>> disjoint_cycles(const std::vector<std::vector<int>>& links) {
-  std::vector<std::vector<std::uint32_t>> all, chosen;
-  std::vector<std::uint32_t> path{0};
+using Cycle = std::vector<std::uint32_t>;
+
+// Cycles taken one by one while each of their links has a lane left, the one that leaves most behind first; `turn` shuffles
+// equals.
+std::vector<Cycle> pack(std::vector<Cycle> all, std::vector<std::vector<int>> lanes, std::uint64_t turn) {
+  std::vector<Cycle> chosen;
+  while (true) {
+    std::size_t best = 0;
+    std::tuple<int, int, std::uint64_t> most{0, 0, 0};
+    std::size_t kept = 0;
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      int least = 1 << 30, sum = 0;
+      for (std::size_t i = 0; i < all[c].size(); ++i) {
+        const int left = lanes[all[c][i]][all[c][(i + 1) % all[c].size()]];
+        least = std::min(least, left);
+        sum += left;
+      }
+      if (least == 0) continue;
+      if (kept != c) all[kept] = std::move(all[c]);
+      const std::tuple score{least, sum, mix64(turn * 0x9e3779b97f4a7c15ULL + kept)};
+      if (std::get<0>(most) == 0 || score > most) {
+        most = score;
+        best = kept;
+      }
+      ++kept;
+    }
+    all.resize(kept);
+    if (kept == 0) return chosen;
+    chosen.push_back(all[best]);
+    const Cycle& cycle = chosen.back();
+    for (std::size_t i = 0; i < cycle.size(); ++i) --lanes[cycle[i]][cycle[(i + 1) % cycle.size()]];
+  }
+}
+
+// Cycles that share the links: every link counts as two half-rate lanes, as rings of half the rate are worth having (K4 has
+// six directed cycles but no three of them are disjoint). The best of several packings; no more than the poorest GPU has.
+std::vector<Cycle> shared_cycles(const std::vector<std::vector<int>>& links) {
+  std::vector<Cycle> all, best;
+  Cycle path{0};
   std::vector<std::uint8_t> used(links.size(), 0);
   used[0] = 1;
   cycles_from(links, path, used, all);
   std::vector<std::vector<int>> lanes = links;
+  std::size_t bound = SIZE_MAX;
   for (auto& row : lanes) {
-    for (int& lane : row) lane *= 2;
+    std::size_t sum = 0;
+    for (int& lane : row) sum += static_cast<std::size_t>(lane *= 2);
+    bound = std::min(bound, sum);
   }
-  const auto slack = [&](const std::vector<std::uint32_t>& cycle) {
-    int least = 1 << 30;
-    for (std::size_t i = 0; i < cycle.size(); ++i) least = std::min(least, lanes[cycle[i]][cycle[(i + 1) % cycle.size()]]);
-    return least;
-  };
-  while (!all.empty()) {
-    std::size_t best = 0;
-    int most = 0;
-    for (std::size_t c = 0; c < all.size(); ++c) {
-      const int s = slack(all[c]);
-      if (s > most) {
-        most = s;
-        best = c;
-      }
-    }
-    if (most == 0) break;
-    chosen.push_back(all[best]);
-    for (std::size_t i = 0; i < all[best].size(); ++i) --lanes[all[best][i]][all[best][(i + 1) % all[best].size()]];
+  const std::size_t turns = std::clamp<std::size_t>(kMostPackingWork / (1 + all.size() * links.size() * bound), 1, 256);
+  for (std::size_t turn = 0; turn < turns && best.size() < bound; ++turn) {
+    auto packing = pack(all, lanes, turn);
+    if (packing.size() > best.size()) best = std::move(packing);
   }
-  return chosen;
+  return best;
 }
 
 // The links of the pair that join it without a switch between.
@@ -84,11 +111,11 @@ std::vector<std::vector<std::uint32_t>> server_orders(Routes& routes, std::span<
   std::vector<std::vector<int>> links(n, std::vector<int>(n, 0));
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
-      if (i == j) continue;
+      if (i == j || !routes.peers_over_scale_up(gpus[i], gpus[j])) continue;
       links[i][j] = direct_links(routes.fabric(), gpus[i], gpus[j]);
     }
   }
-  auto cycles = disjoint_cycles(links);
+  auto cycles = shared_cycles(links);
   return cycles.empty() ? std::vector<std::vector<std::uint32_t>>{identity} : cycles;
 }
 

@@ -155,7 +155,7 @@ std::uint32_t MaxMin::build_cluster(std::uint32_t seed) {
   cluster.sums.resize(cluster.resources.size());
   if (cluster.buckets.size() < cluster.resources.size()) cluster.buckets.resize(cluster.resources.size());
   for (std::size_t l = 1; l < cluster.resources.size(); ++l) {
-    cluster.sums[l].left = resources_[cluster.resources[l]].capacity;
+    cluster.sums[l][Cluster::kLeft] = resources_[cluster.resources[l]].capacity;
   }
   for (const std::uint32_t v : region_variables_) add_record(cluster, v);
   for (std::uint32_t l = 1; l < cluster.resources.size(); ++l) {
@@ -196,7 +196,7 @@ void MaxMin::join_cluster(std::uint32_t v) {
     resource.local = index32(cluster.resources.size());
     resource.level = kUnlimited;
     cluster.resources.push_back(hop.resource);
-    cluster.sums.push_back({resource.capacity, 0});
+    cluster.sums.push_back(Cluster::Sum{resource.capacity, 0});
     if (cluster.buckets.size() < cluster.resources.size()) cluster.buckets.emplace_back();
   }
   add_record(cluster, v);
@@ -236,7 +236,7 @@ void MaxMin::recount_in_cluster(std::uint32_t v, double old_total) {
   cluster.totals[record] = now;
   if (variable.lead == kNone) return;
   const double level = level_of(variable);
-  for (const Hop& hop : hops(v)) cluster.sums[resources_[hop.resource].local].left -= level * more * hop.weight;
+  for (const Hop& hop : hops(v)) cluster.sums[resources_[hop.resource].local][Cluster::kLeft] -= level * more * hop.weight;
   if (variable.lead < kCap) cluster.buckets[resources_[variable.lead].local].weight += more * cluster.weight(record, 0);
 }
 
@@ -267,22 +267,25 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
   const double* const totals = cluster.totals.data();
   const bool whole = first == 0;  // nothing stays: the sums start from the capacities, free of rounding
 
-  // Adds sign * (level * total, total) of a record to its hops, the first left out where the bucket deals with its lead.
-  const auto apply = [&](std::uint32_t record, double used, double total, bool with_first) {
+  // Takes a record at its level off its hops, or puts it on; without the first where the bucket deals with its lead.
+  const auto apply = [&](std::uint32_t record, double level, bool put, bool with_first) __attribute__((always_inline)) {
+    const Cluster::Sum take{level * totals[record], totals[record]}, change = put ? -take : take;
     const std::uint32_t* const path = all_hops + static_cast<std::size_t>(record) * stride;
     each_hop<kStride>(stride, [&](std::uint32_t i) {
       if (i == 0 && !with_first) return;
-      Cluster::Sum& sum = sums[path[i]];
-      const double weight = kUniform ? 1.0 : cluster.weights[static_cast<std::size_t>(record) * stride + i];
-      sum.left += kUniform ? used : used * weight;
-      sum.free += kUniform ? total : total * weight;
+      if constexpr (kUniform) {
+        sums[path[i]] += change;
+      } else {
+        sums[path[i]] += change * cluster.weights[static_cast<std::size_t>(record) * stride + i];
+      }
     });
   };
 
   // Take the tail off.
   if (whole) {
-    for (std::size_t l = 1; l < cluster.resources.size(); ++l) sums[l].left = resources_[cluster.resources[l]].capacity;
+    for (std::size_t l = 1; l < cluster.resources.size(); ++l) sums[l][Cluster::kLeft] = resources_[cluster.resources[l]].capacity;
   }
+  const double highest = cluster.order.empty() ? 0 : cluster.order.back().level;
   std::size_t left = cluster.waiting.size();
   capped_.clear();
   const auto note_cap = [&](std::uint32_t record) {
@@ -295,23 +298,22 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
     if (segment.lead != Cluster::kNone) {
       const Cluster::Bucket& bucket = cluster.buckets[segment.lead];
       if (bucket.place != s) continue;
-      sums[segment.lead].left += level * bucket.weight;
-      sums[segment.lead].free += bucket.weight;
-      for (const std::uint32_t record : bucket.records) apply(record, level * totals[record], totals[record], false);
+      sums[segment.lead] += Cluster::Sum{level * bucket.weight, bucket.weight};
+      for (const std::uint32_t record : bucket.records) apply(record, level, false, false);
       left += bucket.records.size();
       if (cluster.capped) std::for_each(bucket.records.begin(), bucket.records.end(), note_cap);
       Resource& resource = resources_[cluster.resources[segment.lead]];
       fillings_[cluster.resources[segment.lead]].old_level = resource.level;
       resource.level = kUnlimited;  // until it freezes again
     } else if (segment.record != Cluster::kNone) {
-      apply(segment.record, level * totals[segment.record], totals[segment.record], true);
+      apply(segment.record, level, false, true);
       ++left;
       places_[cluster.variables[segment.record]].loose = round_;
       note_cap(segment.record);
     }
   }
   for (const std::uint32_t record : cluster.waiting) {
-    apply(record, 0, totals[record], true);
+    apply(record, 0, false, true);
     if (cluster.capped) note_cap(record);
   }
   std::sort(capped_.begin(), capped_.end(), [this](std::uint32_t a, std::uint32_t b) {
@@ -319,9 +321,8 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
     return x < y || (x == y && a < b);
   });
 
-  const auto key_of = [sums](std::uint32_t l) { return Key{std::max(sums[l].left, 0.0) / sums[l].free, l}; };
-  const auto later = [](const Key& a, const Key& b) { return a.level > b.level; };
-  heap_.clear();
+  const auto key_of = [sums](std::uint32_t l) { return LevelQueue::Key{std::max(sums[l][Cluster::kLeft], 0.0) / sums[l][Cluster::kFree], l}; };
+  queue_.clear();
   for (std::uint32_t l = 1; l < cluster.resources.size(); ++l) {
     Filling& filling = fillings_[cluster.resources[l]];
     Resource& resource = resources_[cluster.resources[l]];
@@ -329,28 +330,10 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
       filling.old_level = resource.level;
       resource.level = kUnlimited;
     }
-    filling.weight = sums[l].free;
-    if (sums[l].free > 0) heap_.push_back(key_of(l));
+    filling.weight = sums[l][Cluster::kFree];
+    if (sums[l][Cluster::kFree] > 0) queue_.add(key_of(l));
   }
-  std::make_heap(heap_.begin(), heap_.end(), later);
-  // Puts a key where the top was, and lets it sink.
-  const auto sift = [&](const Key& key) {
-    Key* const keys = heap_.data();
-    const std::size_t count = heap_.size();
-    std::size_t hole = 0;
-    for (std::size_t child = 1; child < count; child = 2 * hole + 1) {
-      child += static_cast<std::size_t>(child + 1 < count && keys[child].level > keys[child + 1].level);
-      if (!(key.level > keys[child].level)) break;
-      keys[hole] = keys[child];
-      hole = child;
-    }
-    keys[hole] = key;
-  };
-  const auto drop = [&] {
-    const Key last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) sift(last);
-  };
+  queue_.start(highest);
   // A lead of the tail has no level until it freezes again.
   const auto is_free = [&](std::uint32_t v) {
     const Variable& variable = variables_[v];
@@ -365,22 +348,21 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
   std::size_t next_cap = 0;
   Group group{-1, 0, kNone};
   while (left > 0) {
-    WEFT_CHECK(!heap_.empty(), left);
-    const Key top = heap_.front();
+    const LevelQueue::Key top = queue_.top();
     const std::uint32_t l = top.resource, r = cluster.resources[l];
-    if (sums[l].free <= kResidue * fillings_[r].weight) {
+    if (sums[l][Cluster::kFree] <= kResidue * fillings_[r].weight) {
       bool any = false;
-      if (sums[l].free != 0) {
+      if (sums[l][Cluster::kFree] != 0) {
         for (const User& user : resources_[r].users) any |= is_free(user.variable);
       }
       if (!any) {
-        drop();
+        queue_.pop();
         continue;
       }
     }
-    const Key now = key_of(l);
+    const LevelQueue::Key now = key_of(l);
     if (now.level > top.level * (1 + kSnap)) {
-      sift(now);
+      queue_.raise(now);
       continue;
     }
     if (next_cap < capped_.size() && variables_[capped_[next_cap]].cap_level <= now.level) {
@@ -389,7 +371,7 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
       const double cap = variables_[v].cap_level;
       if (group.level != cap || group.lead != kNone) groups_.push_back(group = {cap, 0, kNone});
       take_out(v, record);
-      apply(record, -cap * totals[record], -totals[record], true);
+      apply(record, cap, true, true);
       cluster.slots[record] = index32(cluster.order.size());
       cluster.order.push_back({cap, Cluster::kNone, record});
       places_[v].frozen = round_;
@@ -398,13 +380,13 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
       continue;
     }
     if (group.level < 0 || now.level > group.level * (1 + kSnap)) {
-      const bool exact = whole && sums[l].left == resources_[r].capacity;
-      group = {now.level, exact ? sums[l].free : 0, r};
+      const bool exact = whole && sums[l][Cluster::kLeft] == resources_[r].capacity;
+      group = {now.level, exact ? sums[l][Cluster::kFree] : 0, r};
       groups_.push_back(group);
     }
-    drop();
+    queue_.pop();
     Cluster::Bucket& bucket = cluster.buckets[l];
-    if (!same_weight(sums[l].free, bucket.weight)) {
+    if (!same_weight(sums[l][Cluster::kFree], bucket.weight)) {
       for (const User& user : resources_[r].users) {
         const std::uint32_t v = user.variable, record = places_[v].record;
         if (variables_[v].lead == r || !is_free(v)) continue;
@@ -414,18 +396,18 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
       }
     }
     const double level = group.level;
-    for (const std::uint32_t record : bucket.records) apply(record, -level * totals[record], -totals[record], false);
+    for (const std::uint32_t record : bucket.records) apply(record, level, true, false);
     left -= bucket.records.size();
-    sums[l].left -= level * bucket.weight;
-    sums[l].free = 0;
+    sums[l][Cluster::kLeft] -= level * bucket.weight;
+    sums[l][Cluster::kFree] = 0;
     bucket.place = index32(cluster.order.size());
     cluster.order.push_back({level, l, Cluster::kNone});
     resources_[r].level = level;
     resources_[r].group = index32(groups_.size() - 1);
     lead_at(r, fillings_[r].old_level);
   }
-  for (Cluster::Sum& sum : cluster.sums) sum.free = 0;
-  sums[0].left = 0;
+  for (Cluster::Sum& sum : cluster.sums) sum[Cluster::kFree] = 0;
+  sums[0][Cluster::kLeft] = 0;
   cluster.waiting.clear();
   cluster.begun = true;
 }

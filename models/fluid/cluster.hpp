@@ -30,10 +30,10 @@ struct Cluster {
     std::uint32_t lead = kNone;    // local; kNone: one variable at its cap
     std::uint32_t record = kNone;  // that variable's; kNone when it has left
   };
-  struct alignas(16) Sum {
-    double left = 0;  // capacity not used by frozen variables
-    double free = 0;  // total * weight of free ones; 0 outside a sweep
-  };
+  // Two numbers that change together: [kLeft] capacity not used by frozen variables; [kFree] total * weight of free ones, 0
+  // outside a sweep. A vector of the compiler's, because this is the innermost loop.
+  typedef double Sum __attribute__((vector_size(16)));
+  static constexpr int kLeft = 0, kFree = 1;
 
   std::uint32_t stride = 0;    // hops per record; shorter paths are filled up with local resource 0, which is nothing
   bool uniform = true;         // all weights are 1

@@ -140,7 +140,7 @@ void MaxMin::set_capacity(std::uint32_t r, double capacity) {
   WEFT_CHECK(r < resources_.size() && capacity >= 0, r, capacity);
   Resource& resource = resources_[r];
   if (resource.capacity == capacity) return;
-  if (resource.cluster != kNone) clusters_[resource.cluster].sums[resource.local].left += capacity - resource.capacity;
+  if (resource.cluster != kNone) clusters_[resource.cluster].sums[resource.local][Cluster::kLeft] += capacity - resource.capacity;
   resource.capacity = capacity;
   mark_dirty(r);
 }

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "models/fluid/cluster.hpp"
+#include "models/fluid/level_queue.hpp"
 #include "models/fluid/repeats.hpp"
 #include "sim/run/network_model.hpp"
 
@@ -178,6 +179,7 @@ class MaxMin {
   std::vector<std::uint32_t> region_resources_, region_variables_, capped_;
   std::vector<Key> heap_;
   std::vector<Group> groups_;
+  LevelQueue queue_;
   std::vector<Cluster> clusters_;
   std::vector<std::uint32_t> free_clusters_;
   std::uint32_t round_ = 0;

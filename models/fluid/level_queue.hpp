@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The resources of a sweep by the level at which they would saturate. Keys only rise, and the lowest is asked for again and
+// again; so keys lie in bins of equal width, and only those of the lowest bin are kept in order (a small binary heap). Keys
+// above the expected highest level share the last bin, which is divided anew when the sweep gets there.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "sim/core/check.hpp"
+
+namespace weft {
+
+class LevelQueue {
+ public:
+  struct Key {
+    double level;
+    std::uint32_t resource;
+  };
+
+  void clear() {
+    heap_.clear();
+    all_.clear();
+  }
+  void add(const Key& key) { all_.push_back(key); }
+
+  // After all add()s. `highest`: about the highest level that matters; only speed depends on it.
+  void start(double highest) {
+    double low = std::numeric_limits<double>::infinity(), high = 0;
+    for (const Key& key : all_) {
+      low = std::min(low, key.level);
+      high = std::max(high, key.level);
+    }
+    divide(low, highest > low ? highest * 1.05 : high);
+    next_.resize(all_.size());
+    for (std::uint32_t i = 0; i < all_.size(); ++i) link(i);
+  }
+
+  const Key& top() {
+    while (heap_.empty()) open_next_bin();
+    return all_[heap_.front()];
+  }
+  void pop() {
+    const std::uint32_t last = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) sink(last);
+  }
+  // The top has a higher key now.
+  void raise(const Key& key) {
+    const std::uint32_t i = heap_.front();
+    all_[i].level = key.level;
+    if (bin_of(key.level) <= bin_) {
+      sink(i);
+    } else {
+      pop();
+      link(i);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kBins = 64;
+  static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
+
+  void divide(double low, double high) {
+    low_ = low;
+    scale_ = high > low ? static_cast<double>(kBins - 1) / (high - low) : 0;
+    if (!(scale_ < 1e300)) scale_ = 0;
+    filled_ = 0;
+    bin_ = -1;
+  }
+  std::int32_t bin_of(double level) const {
+    const double bin = (level - low_) * scale_;
+    return bin < static_cast<double>(kBins - 1) ? static_cast<std::int32_t>(bin) : static_cast<std::int32_t>(kBins - 1);
+  }
+  void link(std::uint32_t i) {
+    const auto bin = static_cast<std::size_t>(bin_of(all_[i].level));
+    const std::uint64_t bit = std::uint64_t{1} << bin;
+    next_[i] = (filled_ & bit) != 0 ? heads_[bin] : kNone;
+    heads_[bin] = i;
+    filled_ |= bit;
+  }
+  void open_next_bin() {
+    WEFT_CHECK(filled_ != 0, bin_);
+    const auto bin = static_cast<std::size_t>(std::countr_zero(filled_));
+    bin_ = static_cast<std::int32_t>(bin);
+    filled_ &= filled_ - 1;
+    for (std::uint32_t i = heads_[bin]; i != kNone; i = next_[i]) heap_.push_back(i);
+    if (bin + 1 == kBins && heap_.size() > 16) {
+      double low = std::numeric_limits<double>::infinity(), high = 0;
+      for (const std::uint32_t i : heap_) {
+        low = std::min(low, all_[i].level);
+        high = std::max(high, all_[i].level);
+      }
+      if (high > low * (1 + 1e-9)) {
+        // A far outlier must not put all others into one bin.
+        divide(low, std::min(high, 2 * low));
+        for (const std::uint32_t i : heap_) link(i);
+        heap_.clear();
+        return;
+      }
+    }
+    if (heap_.size() < 2) return;
+    std::make_heap(heap_.begin(), heap_.end(),
+                   [this](std::uint32_t a, std::uint32_t b) { return all_[a].level > all_[b].level; });
+  }
+  void sink(std::uint32_t i) {
+    const double level = all_[i].level;
+    const std::size_t count = heap_.size();
+    std::size_t hole = 0;
+    for (std::size_t child = 1; child < count; child = 2 * hole + 1) {
+      child += static_cast<std::size_t>(child + 1 < count && all_[heap_[child]].level > all_[heap_[child + 1]].level);
+      if (!(level > all_[heap_[child]].level)) break;
+      heap_[hole] = heap_[child];
+      hole = child;
+    }
+    heap_[hole] = i;
+  }
+
+  std::vector<Key> all_;
+  std::vector<std::uint32_t> next_;  // in its bin
+  std::vector<std::uint32_t> heap_;  // of the open bin
+  std::array<std::uint32_t, kBins> heads_{};
+  std::uint64_t filled_ = 0;         // bins that hold something
+  std::int32_t bin_ = -1;
+  double low_ = 0, scale_ = 0;
+};
+
+}  // namespace weft

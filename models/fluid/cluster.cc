@@ -281,6 +281,14 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
     });
   };
 
+  old_level_.assign(cluster.resources.size(), kUnlimited);
+  free_at_start_.resize(cluster.resources.size());
+  if (!cluster.begun) {
+    for (std::size_t l = 1; l < cluster.resources.size(); ++l) {
+      if (cluster.buckets[l].records.empty()) resources_[cluster.resources[l]].level = kUnlimited;
+    }
+  }
+
   // Take the tail off.
   if (whole) {
     for (std::size_t l = 1; l < cluster.resources.size(); ++l) sums[l][Cluster::kLeft] = resources_[cluster.resources[l]].capacity;
@@ -303,7 +311,7 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
       left += bucket.records.size();
       if (cluster.capped) std::for_each(bucket.records.begin(), bucket.records.end(), note_cap);
       Resource& resource = resources_[cluster.resources[segment.lead]];
-      fillings_[cluster.resources[segment.lead]].old_level = resource.level;
+      old_level_[segment.lead] = resource.level;
       resource.level = kUnlimited;  // until it freezes again
     } else if (segment.record != Cluster::kNone) {
       apply(segment.record, level, false, true);
@@ -324,14 +332,8 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
   const auto key_of = [sums](std::uint32_t l) { return LevelQueue::Key{std::max(sums[l][Cluster::kLeft], 0.0) / sums[l][Cluster::kFree], l}; };
   queue_.clear();
   for (std::uint32_t l = 1; l < cluster.resources.size(); ++l) {
-    Filling& filling = fillings_[cluster.resources[l]];
-    Resource& resource = resources_[cluster.resources[l]];
-    if (cluster.buckets[l].records.empty()) {
-      filling.old_level = resource.level;
-      resource.level = kUnlimited;
-    }
-    filling.weight = sums[l][Cluster::kFree];
-    if (sums[l][Cluster::kFree] > 0) queue_.add(key_of(l));
+    free_at_start_[l] = sums[l][Cluster::kFree];
+    if (free_at_start_[l] > 0) queue_.add(key_of(l));
   }
   queue_.start(highest);
   // A lead of the tail has no level until it freezes again.
@@ -350,7 +352,7 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
   while (left > 0) {
     const LevelQueue::Key top = queue_.top();
     const std::uint32_t l = top.resource, r = cluster.resources[l];
-    if (sums[l][Cluster::kFree] <= kResidue * fillings_[r].weight) {
+    if (sums[l][Cluster::kFree] <= kResidue * free_at_start_[l]) {
       bool any = false;
       if (sums[l][Cluster::kFree] != 0) {
         for (const User& user : resources_[r].users) any |= is_free(user.variable);
@@ -404,7 +406,7 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
     cluster.order.push_back({level, l, Cluster::kNone});
     resources_[r].level = level;
     resources_[r].group = index32(groups_.size() - 1);
-    lead_at(r, fillings_[r].old_level);
+    lead_at(r, old_level_[l]);
   }
   for (Cluster::Sum& sum : cluster.sums) sum[Cluster::kFree] = 0;
   sums[0][Cluster::kLeft] = 0;

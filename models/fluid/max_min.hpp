@@ -180,6 +180,7 @@ class MaxMin {
   std::vector<Key> heap_;
   std::vector<Group> groups_;
   LevelQueue queue_;
+  std::vector<double> old_level_, free_at_start_;  // by local resource of the cluster being swept
   std::vector<Cluster> clusters_;
   std::vector<std::uint32_t> free_clusters_;
   std::uint32_t round_ = 0;

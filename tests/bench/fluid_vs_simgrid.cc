@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
 
   std::vector<double> times;
   std::uint64_t flows = 0;
-  const double began = traffic::seconds_now();
+  const traffic::Stopwatch watch;
   const std::vector<traffic::Message> messages = traffic::messages_of_step(options);
   std::vector<FlowDone> done;
   Time now{0};
@@ -81,10 +81,10 @@ int main(int argc, char** argv) {
     }
     flows += messages.size();
   }
-  const double run = traffic::seconds_now() - began;
+  const double run = watch.wall(), cpu = watch.cpu();
   traffic::write_times(options, times);
   const NetworkCounters& c = network.counters();
-  std::printf("run_s=%.6f flows=%llu end_s=%.12f solves=%llu events=%llu remembered=%llu\n", run,
+  std::printf("run_s=%.6f cpu_s=%.6f flows=%llu end_s=%.12f solves=%llu events=%llu remembered=%llu\n", run, cpu,
               static_cast<unsigned long long>(flows), now.seconds(), static_cast<unsigned long long>(c.solves),
               static_cast<unsigned long long>(c.events), static_cast<unsigned long long>(c.remembered));
 }

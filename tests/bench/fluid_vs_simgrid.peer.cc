@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   std::vector<double> times;
   std::uint64_t flows = 0;
   double end = 0;
-  const double began = traffic::seconds_now();
+  const traffic::Stopwatch watch;
   sg::Actor::create("all", hosts[0], [&] {
     const std::vector<traffic::Message> messages = traffic::messages_of_step(options);
     std::vector<sg::CommPtr> open;
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     end = sg::Engine::get_clock();
   });
   engine.run();
-  const double run = traffic::seconds_now() - began;
+  const double run = watch.wall(), cpu = watch.cpu();
   traffic::write_times(options, times);
-  std::printf("run_s=%.6f flows=%llu end_s=%.12f\n", run, static_cast<unsigned long long>(flows), end);
+  std::printf("run_s=%.6f cpu_s=%.6f flows=%llu end_s=%.12f\n", run, cpu, static_cast<unsigned long long>(flows), end);
 }

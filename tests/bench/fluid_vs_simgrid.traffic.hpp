@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,9 +100,13 @@ inline std::vector<Message> messages_of_step(const Options& o) {
   return out;
 }
 
-inline double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+// Wall time, and time on the processor: both programs have one thread, and the second is hardly disturbed by neighbours.
+struct Stopwatch {
+  std::chrono::steady_clock::time_point wall_start = std::chrono::steady_clock::now();
+  std::clock_t cpu_start = std::clock();
+  double wall() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count(); }
+  double cpu() const { return static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC; }
+};
 
 inline void write_times(const Options& o, const std::vector<double>& seconds) {
   if (o.times.empty()) return;

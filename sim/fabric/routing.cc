@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "sim/core/check.hpp"
 
@@ -50,7 +51,18 @@ Routes::Routes(const Fabric& fabric)
     }
     tables.nics.resize(type.gpus.size());
   }
-  for (std::size_t i = 0; i < fabric.nics().size(); ++i) nic_index_[fabric.nics()[i].v] = static_cast<std::uint32_t>(i);
+  // Leaf by leaf, so that the NICs of a leaf (of a rail, say) have consecutive numbers; then those without a cable.
+  std::vector<std::uint8_t> counted(fabric.node_count(), 0);
+  std::uint32_t count = 0;
+  const auto number = [&](NodeId nic) {
+    if (std::exchange(counted[nic.v], 1) == 0) nic_index_[nic.v] = count++;
+  };
+  for (const NodeId leaf : fabric.switches()) {
+    for (const LinkId l : fabric.out_links(leaf)) {
+      if (fabric.node(fabric.link(l).to).kind == NodeKind::nic) number(fabric.link(l).to);
+    }
+  }
+  for (const NodeId nic : fabric.nics()) number(nic);
 }
 
 // ---- inside a server
@@ -251,6 +263,7 @@ std::optional<Transfer> Routes::within(NodeId src, NodeId dst, const TransferOpt
     return out;
   }
   if (via == Via::relay) {
+    if (!options.peer_access) return std::nullopt;
     // Two copies one after the other through the GPU that both reach fastest.
     std::optional<std::uint32_t> best;
     Bandwidth best_rate{0};
@@ -323,6 +336,7 @@ std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t chann
   const auto& near = nics_of(gpu);
   if (near.empty()) return std::nullopt;
   Attachment out;
+  out.nics = static_cast<std::uint32_t>(near.size());
   out.nic = near[channel % near.size()];
   std::vector<LinkId> ports;
   for (const LinkId l : fabric_.out_links(out.nic)) {

@@ -65,7 +65,7 @@ class Routes {
     Route route;
     NodeId nic, leaf;
     Bandwidth cap{0};          // of staging through host memory, 0 for none
-    std::uint32_t ports = 1;   // that were there to choose from
+    std::uint32_t nics = 1, ports = 1;  // that were there to choose from, by `channel` and `port`
   };
   std::optional<Attachment> attach(NodeId gpu, std::uint32_t channel, std::uint64_t port, bool outward);
 
@@ -79,7 +79,7 @@ class Routes {
   bool gpudirect(NodeId gpu, NodeId nic);         // the NIC reads the GPU's memory itself
 
   NetworkRoutes& network() { return network_; }
-  std::uint32_t nic_position(NodeId nic) const { return nic_index_[nic.v]; }  // among all compute NICs
+  std::uint32_t nic_position(NodeId nic) const { return nic_index_[nic.v]; }  // among all compute NICs, leaf by leaf
 
   const Fabric& fabric() const { return fabric_; }
 

@@ -42,6 +42,11 @@ OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId>
     last = launch;
   }
   if (schedule.ranks < 2) return last;
+  std::size_t first_server = 0;  // GPUs of the group in it
+  while (first_server < gpus.size() && routes_.fabric().node(gpus[first_server]).server == routes_.fabric().node(gpus[0]).server) {
+    ++first_server;
+  }
+  owners_ = static_cast<std::uint32_t>(nic_owners(routes_, gpus.first(first_server)).size());
   if (options.expand || schedule.phases.empty()) return append_steps(schedule, gpus, options, last);
   for (const Phase& phase : schedule.phases) last = append_phase(phase, gpus, options, last);
   return last;
@@ -50,7 +55,7 @@ OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId>
 TransferOptions CollectiveBuilder::transfer_options(const Edge& edge, std::uint32_t channel,
                                                     const CollectiveOptions& options) const {
   TransferOptions way;
-  way.channel = channel;
+  way.channel = dealt_ ? edge.src + edge.dst : channel / owners_;
   way.routing = options.routing;
   way.hash = mix64(options.hash ^ (std::uint64_t{edge.src} << 32 | edge.dst));
   return way;
@@ -77,18 +82,25 @@ CollectiveBuilder::Hop CollectiveBuilder::route_edge(const Edge& edge, std::span
   return hop;
 }
 
-CollectiveBuilder::Half& CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, std::uint32_t channel, std::uint64_t port,
-                                                 bool outward) {
+std::uint32_t CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, std::uint32_t channel, std::uint64_t port, bool outward) {
   const std::size_t slot = 2 * std::size_t{rank} + (outward ? 1 : 0);
-  if (stamp_[slot] != now_ || halves_[half_of_[slot]].attachment.ports > 1) {
-    auto attachment = routes_.attach(gpu, channel, port, outward);
-    if (!attachment) refuse(routes_.fabric(), gpu, gpu);
+  if (stamp_[slot] != now_) {
     stamp_[slot] = now_;
-    half_of_[slot] = static_cast<std::uint32_t>(halves_.size());
-    const Bandwidth rate = attachment->route.rate(routes_.fabric());
-    halves_.push_back({std::move(*attachment), rate, 0});
+    half_of_[slot] = kNoHalf;
   }
-  return halves_[half_of_[slot]];
+  for (std::uint32_t h = half_of_[slot]; h != kNoHalf; h = halves_[h].next) {
+    const Half& known = halves_[h];
+    if (known.nic == channel % known.attachment.nics && known.port == port % known.attachment.ports) return h;
+  }
+  auto attachment = routes_.attach(gpu, channel, port, outward);
+  if (!attachment) refuse(routes_.fabric(), gpu, gpu);
+  Half& made = halves_.emplace_back();
+  made.rate = attachment->route.rate(routes_.fabric());
+  made.nic = channel % attachment->nics;
+  made.port = static_cast<std::uint32_t>(port % attachment->ports);
+  made.attachment = std::move(*attachment);
+  made.next = half_of_[slot];
+  return half_of_[slot] = static_cast<std::uint32_t>(halves_.size() - 1);
 }
 
 CollectiveBuilder::Hop CollectiveBuilder::load_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
@@ -102,10 +114,11 @@ CollectiveBuilder::Hop CollectiveBuilder::load_edge(const Edge& edge, std::span<
   }
   const TransferOptions way = transfer_options(edge, channel, options);
   const std::uint64_t port = way.channel + way.hash;
-  half(gpus[edge.src], edge.src, channel, port, true).load += edge.weight;
-  half(gpus[edge.dst], edge.dst, channel, port, false).load += edge.weight;
-  const Half& first = halves_[half_of_[2 * std::size_t{edge.src} + 1]];
-  const Half& last = halves_[half_of_[2 * std::size_t{edge.dst}]];
+  const std::uint32_t out = half(gpus[edge.src], edge.src, way.channel, port, true);
+  const std::uint32_t in = half(gpus[edge.dst], edge.dst, way.channel, port, false);
+  halves_[out].load += edge.weight;
+  halves_[in].load += edge.weight;
+  const Half &first = halves_[out], &last = halves_[in];
   Hop hop;
   hop.cap = smaller_cap(first.attachment.cap, last.attachment.cap);
   hop.rate = smaller_cap(std::min(first.rate, last.rate), hop.cap);
@@ -177,6 +190,7 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
   const std::size_t most_flows = spreads(options.routing) && !one_server ? kMostSprayedFlows : kMostDirectFlows;
   for (std::uint32_t c = 0; c < phase.channels.size(); ++c) {
     const Channel& channel = phase.channels[c];
+    dealt_ = channel.form == Channel::Form::direct;
     if (channel.form == Channel::Form::direct && !channel.generate && channel.edges.size() <= most_flows) {
       for (const Edge& edge : channel.edges) {
         const Hop hop = route_edge(edge, gpus, c, options);
@@ -280,6 +294,7 @@ OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const N
   };
   std::map<std::pair<std::uint32_t, std::uint64_t>, KnownWay> ways;   // (channel, src and dst)
   const OpId done = workload_.add_barrier();
+  dealt_ = !schedule.phases.empty() && schedule.phases.front().channels.front().form == Channel::Form::direct;
   std::uint64_t count = 0;
   schedule.steps([&](const Step& step) {
     if (++count > kMostSteps) {

@@ -119,7 +119,31 @@ std::vector<std::vector<std::uint32_t>> server_orders(Routes& routes, std::span<
   return cycles.empty() ? std::vector<std::vector<std::uint32_t>>{identity} : cycles;
 }
 
+// How many NICs the GPUs are near to, all together.
+std::size_t near_nics(Routes& routes, std::span<const NodeId> gpus) {
+  std::vector<NodeId> all;
+  for (const NodeId gpu : gpus) {
+    const auto& nics = routes.nics_of(gpu);
+    all.insert(all.end(), nics.begin(), nics.end());
+  }
+  std::ranges::sort(all);
+  return static_cast<std::size_t>(std::unique(all.begin(), all.end()) - all.begin());
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> nic_owners(Routes& routes, std::span<const NodeId> gpus) {
+  std::vector<std::uint32_t> owners;
+  std::vector<NodeId> owned;
+  for (std::uint32_t p = 0; p < gpus.size(); ++p) {
+    const auto& nics = routes.nics_of(gpus[p]);
+    if (nics.empty() || std::ranges::find(owned, nics.front()) != owned.end()) continue;
+    owned.push_back(nics.front());
+    owners.push_back(p);
+  }
+  if (owners.empty()) owners.push_back(0);
+  return owners;
+}
 
 std::size_t Placement::free() const { return static_cast<std::size_t>(std::ranges::count(taken_, 0)); }
 
@@ -181,8 +205,8 @@ GroupShape group_shape(Routes& routes, std::span<const NodeId> gpus) {
     return shape;
   }
 
-  // One ring per NIC that the group's GPUs reach first; all servers rotate their order to that NIC's GPU, every second one
-  // backwards, so that a ring leaves and enters on the same rail.
+  // One ring per NIC near the group's GPUs; all servers rotate their order to that NIC's GPU, every second one backwards, so
+  // that a ring leaves and enters on the same rail.
   std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>> orders_of_type;  // by first server of a kind and size
   std::vector<std::vector<std::vector<std::uint32_t>>> inner;
   std::size_t rings = 1;
@@ -197,16 +221,8 @@ GroupShape group_shape(Routes& routes, std::span<const NodeId> gpus) {
       found = orders_of_type.insert_or_assign(whole ? key : 0xFFFF'FFFF, server_orders(routes, nodes)).first;
     }
     inner.push_back(found->second);
-    std::vector<std::uint32_t> owners;
-    std::vector<NodeId> owned;
-    for (std::uint32_t p = 0; p < nodes.size(); ++p) {
-      const auto& nics = routes.nics_of(nodes[p]);
-      if (nics.empty() || std::ranges::find(owned, nics.front()) != owned.end()) continue;
-      owned.push_back(nics.front());
-      owners.push_back(p);
-    }
-    if (owners.empty()) owners.push_back(0);
-    rings = std::max(rings, owners.size());
+    std::vector<std::uint32_t> owners = nic_owners(routes, nodes);
+    rings = std::max({rings, owners.size(), near_nics(routes, nodes)});
     entries.push_back(std::move(owners));
   }
   constexpr std::size_t kMostRingRanks = std::size_t{1} << 22;  // all orders together

@@ -40,6 +40,10 @@ class Placement {
 // Hamiltonian cycles over direct links that together use every link as evenly as can be found; across servers ring k enters
 // and leaves each server at the same GPU, so that it stays on one rail (with an odd number of servers the ring must cross
 // rails once).
+// Positions of the GPUs of one server that are the first to call a NIC their own; ring k enters and leaves at owner k, and
+// takes that GPU's NIC k / owners (GPUs may have several). Never empty.
+std::vector<std::uint32_t> nic_owners(Routes& routes, std::span<const NodeId> gpus);
+
 GroupShape group_shape(Routes& routes, std::span<const NodeId> gpus);
 
 }  // namespace weft

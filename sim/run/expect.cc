@@ -63,36 +63,34 @@ const Json* find_at(const Json& document, std::string_view pointer) {
   return at;
 }
 
-void check_expectations(std::vector<ExpectSpec>& expect, const std::string& pointer, Diagnostics& out) {
-  for (std::size_t i = 0; i < expect.size(); ++i) {
-    ExpectSpec& e = expect[i];
-    e.json_pointer = fmt::format("{}/{}", pointer, i);
+void check_expectations(const std::vector<ExpectSpec>& expect, Diagnostics& out) {
+  for (const ExpectSpec& e : expect) {
     const auto pointer_error = [&](const std::string& key, const std::string& text) {
       if (text.empty() || text.starts_with('/')) return;
-      out.error(e.place, e.json_pointer + key, fmt::format("\"{}\" is not a JSON pointer", text), "e.g. \"/jobs/0/time_s\"");
+      out.error(e.place, e.pointer + key, fmt::format("\"{}\" is not a JSON pointer", text), "e.g. \"/jobs/0/time_s\"");
     };
-    pointer_error("/pointer", e.pointer);
+    pointer_error("/pointer", e.number);
     if (!e.min && !e.max && !e.disputed) {
-      out.error(e.place, e.json_pointer, "there is no band: neither \"min\" nor \"max\"", "give at least one of them");
+      out.error(e.place, e.pointer, "there is no band: neither \"min\" nor \"max\"", "give at least one of them");
     }
     if (e.min && e.max && *e.min > *e.max) {
-      out.error(e.place, e.json_pointer + "/max", fmt::format("\"max\" {} is below \"min\" {}", *e.max, *e.min), "swap them");
+      out.error(e.place, e.pointer + "/max", fmt::format("\"max\" {} is below \"min\" {}", *e.max, *e.min), "swap them");
     }
     if (!e.claim.empty() && !is_claim(e.claim)) {
-      out.error(e.place, e.json_pointer + "/claim", fmt::format("there is no claim \"{}\"", e.claim),
+      out.error(e.place, e.pointer + "/claim", fmt::format("there is no claim \"{}\"", e.claim),
                 fmt::format("C1 to C{}", kMostClaims));
     }
     if (e.disputed && e.claim.empty()) {
-      out.error(e.place, e.json_pointer + "/disputed", "disputed, but no \"claim\" is named", "add e.g. \"claim\": \"C1\"");
+      out.error(e.place, e.pointer + "/disputed", "disputed, but no \"claim\" is named", "add e.g. \"claim\": \"C1\"");
     }
     if (!e.against) continue;
-    if (e.against->set.empty() && e.against->pointer.empty()) {
-      out.error(e.against->place, e.json_pointer + "/against", "nothing to compare with", "give \"set\", \"pointer\" or both");
+    if (e.against->set.empty() && e.against->number.empty()) {
+      out.error(e.against->place, e.pointer + "/against", "nothing to compare with", "give \"set\", \"pointer\" or both");
     }
-    pointer_error("/against/pointer", e.against->pointer);
+    pointer_error("/against/pointer", e.against->number);
     for (const auto& [key, value] : e.against->set) {
       if (!key.starts_with('/')) {
-        out.error(value.place, e.json_pointer + "/against/set", fmt::format("\"{}\" is not a JSON pointer", key),
+        out.error(value.place, e.pointer + "/against/set", fmt::format("\"{}\" is not a JSON pointer", key),
                   "pointers into the scenario start with \"/\", e.g. \"/fabric/servers\"");
       }
     }
@@ -110,10 +108,10 @@ std::vector<Judgement> judge(const std::vector<ExpectSpec>& expect, const Json& 
   for (const ExpectSpec& e : expect) {
     Judgement& judgement = out.emplace_back();
     judgement.expected = &e;
-    judgement.value = number_at(report, e.pointer, judgement.problem);
+    judgement.value = number_at(report, e.number, judgement.problem);
     if (judgement.value && e.against) {
       const Json& other = e.against->set.empty() ? report : changed(e.against->set);
-      const std::string& pointer = e.against->pointer.empty() ? e.pointer : e.against->pointer;
+      const std::string& pointer = e.against->number.empty() ? e.number : e.against->number;
       const std::optional<double> base = number_at(other, pointer, judgement.problem);
       if (base && *base == 0) judgement.problem = fmt::format("{} is 0 there: no ratio", pointer);
       judgement.value = base && *base != 0 ? std::optional(*judgement.value / *base) : std::nullopt;

@@ -21,24 +21,25 @@ namespace weft {
 
 struct AgainstSpec {
   std::map<std::string, Json> set;
-  std::string pointer;
+  std::string number;
   Place place;
+  std::string pointer;
   template <class V> void visit(V&& v) {
     v("set", set, "pointer -> value: the other run is the scenario with these changed");
-    v("pointer", pointer, "another number to divide by; default: the expectation's own pointer");
+    v("pointer", number, "another number to divide by; default: the expectation's own pointer");
   }
 };
 
 struct ExpectSpec {
-  std::string what, pointer, claim, note;
+  std::string what, number, claim, note;  // `number`: a JSON pointer into the report
   std::optional<double> min, max;
   std::optional<AgainstSpec> against;
   bool disputed = false;
   Place place;
-  std::string json_pointer;  // of this expectation in its file
+  std::string pointer;  // of this expectation in its file
   template <class V> void visit(V&& v) {
     v("what", what, "a sentence that is true when the number lies in the band", required, not_empty);
-    v("pointer", pointer, "JSON pointer to a number of the report, e.g. /jobs/0/busbw_gbs", required, not_empty);
+    v("pointer", number, "JSON pointer to a number of the report, e.g. /jobs/0/busbw_gbs", required, not_empty);
     v("min", min, "smallest value that is right");
     v("max", max, "largest value that is right");
     v("against", against, "test a ratio: this run's number over that of a changed run or at another pointer");
@@ -48,8 +49,8 @@ struct ExpectSpec {
   }
 };
 
-// Reports expectations that cannot be tested; `pointer` is where the array stands.
-void check_expectations(std::vector<ExpectSpec>& expect, const std::string& pointer, Diagnostics& out);
+// Reports expectations that cannot be tested.
+void check_expectations(const std::vector<ExpectSpec>& expect, Diagnostics& out);
 
 struct Judgement {
   const ExpectSpec* expected = nullptr;

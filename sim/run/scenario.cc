@@ -100,7 +100,7 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
   scenario.observe = std::move(file.observe);
   scenario.models = std::move(file.models);
   scenario.expect = std::move(file.expect);
-  check_expectations(scenario.expect, "/expect", out);
+  check_expectations(scenario.expect, out);
   scenario.place = document.place;
   read_fidelity(file.fidelity, scenario.fidelity, out);
   if (const Json* fabric = document.find("fabric")) scenario.fabric = read_fabric(*fabric, "/fabric", out);

@@ -16,7 +16,7 @@ Json to_json(const Judgement& judgement) {
   const ExpectSpec& e = *judgement.expected;
   Json out = Json::object();
   out.set("what", e.what);
-  out.set("pointer", e.pointer);
+  out.set("pointer", e.number);
   out.set("value", judgement.value ? Json(*judgement.value) : Json{});
   if (e.min) out.set("min", *e.min);
   if (e.max) out.set("max", *e.max);
@@ -52,7 +52,7 @@ CheckRun check_run(const std::string& path, Io& io) {
   diagnostics.throw_if_errors();
   Progress progress(io.err);
   RunContext context = run_context(progress);
-  context.explain = std::ranges::any_of(scenario.expect, [](const ExpectSpec& e) { return e.pointer.starts_with("/bottlenecks"); });
+  context.explain = std::ranges::any_of(scenario.expect, [](const ExpectSpec& e) { return e.number.starts_with("/bottlenecks"); });
   const Json report = to_json(run_timed(scenario, context, diagnostics));
   const auto run = [&](const std::map<std::string, Json>& set) {
     Json changed = document;

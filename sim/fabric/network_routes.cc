@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kMostSpreadShares = 8'000'000;  // kept; beyond it ways are found anew
 
+constexpr std::uint64_t kBeyondNics = std::uint64_t{1} << 32;  // products of next hops need not grow further
+
 std::uint64_t pair_key(std::uint32_t from, std::uint32_t to) { return std::uint64_t{from} << 32 | to; }
 
 }  // namespace
@@ -76,7 +78,8 @@ bool NetworkRoutes::append(NodeId from, NodeId to, std::uint32_t nic, std::uint6
   if (field[at] == kFar) return false;
   const bool even = spreads(routing);
   if (even) spread(at, to, out);
-  std::uint64_t product = 1;
+  const std::size_t length = field[at];
+  std::vector<std::uint64_t> products;  // of the ways that there were, up to each step
   while (field[at] > 0) {
     const auto closer = static_cast<std::uint16_t>(field[at] - 1);
     std::uint32_t n = 0;
@@ -84,8 +87,10 @@ bool NetworkRoutes::append(NodeId from, NodeId to, std::uint32_t nic, std::uint6
     if (n == 0) return false;
     std::uint32_t k = 0;
     if (routing == Routing::single) {
-      k = static_cast<std::uint32_t>(nic / product % n);
-      product *= n;
+      // The second half of a way mirrors the first: among parallel cables down, the one that leads up from there.
+      const std::size_t step = products.size(), like = std::min(step, length - 1 - step);
+      k = static_cast<std::uint32_t>(nic / (like == 0 ? 1 : products[like - 1]) % n);
+      products.push_back(std::min((step == 0 ? 1 : products.back()) * n, kBeyondNics));
     } else if (!even) {
       k = static_cast<std::uint32_t>(mix64(label ^ std::uint64_t{at} << 32) % n);
     }

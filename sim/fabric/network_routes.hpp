@@ -2,7 +2,9 @@
 // Ways between network switches. Next hops are kept per destination: one distance per switch and leaf, found by breadth-first
 // search when first needed, so memory is near switches x leaves whatever the number of GPUs.
 //
-//   single     the k-th of n equal next hops, k = (destination NIC / product of earlier n) mod n (D-mod-k, Zahavi 2010)
+//   single     the k-th of n equal next hops, k = (destination NIC / product of earlier n) mod n (D-mod-k, Zahavi 2010). NICs
+//              count leaf by leaf; on the second half of the way the product is that of the mirrored step, so that parallel
+//              cables down are taken as they are up, and shifts do not collide
 //   ecmp       by hash of the flow's label and the switch
 //   flowlet, spray, adaptive   evenly over all equal next hops (what they tend to at flow level; packets differ)
 #pragma once

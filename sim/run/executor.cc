@@ -30,13 +30,15 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
     if (!jobs_[j].until_end) ++unfinished_;
     queue_.at(jobs_[j].start, {.target = j, .kind = kStartJob});
   }
-  for (std::uint32_t c = 0; c < changes_.size(); ++c) queue_.at(changes_[c].when, {.target = c, .kind = kChange});
+  std::ranges::stable_sort(changes_, {}, &ScheduledChange::when);
   WEFT_CHECK(unfinished_ > 0, jobs_.size());
 
   std::vector<FlowDone> arrived;
+  std::size_t changed = 0;
   Time now{0};
   while (!only_endless_left()) {
-    const Time next = std::min(queue_.next_time(), network_.next_event());
+    const Time change = changed < changes_.size() ? changes_[changed].when : Time::never();
+    const Time next = std::min({queue_.next_time(), network_.next_event(), change});
     if (next == Time::never()) {
       std::string open;
       std::size_t shown = 0, all = 0;
@@ -52,6 +54,10 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
     network_.advance(now, arrived);
     for (const FlowDone& done : arrived) finished_.push_back(OpId{done.tag});
     arrived.clear();
+    // The machine changes before anything starts on it at the same instant.
+    for (; changed < changes_.size() && changes_[changed].when == now; ++changed, ++events_) {
+      network_.set_capacity(changes_[changed].resource, changes_[changed].capacity, now);
+    }
     settle(now);
     while (queue_.next_time() == now) {
       const Event event = queue_.pop();
@@ -60,7 +66,6 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
         case kStartJob: start_iteration(event.target, now); break;
         case kReadyOp: begin(OpId{event.target}, now); break;
         case kFinishOp: finished_.push_back(OpId{event.target}); break;
-        case kChange: network_.set_capacity(changes_[event.target].resource, changes_[event.target].capacity, now); break;
         default: break;
       }
       settle(now);
@@ -137,7 +142,9 @@ void Executor::finish_job(std::uint32_t j, Time now) {
   times_[j].finished = now;
   ++done_[j];
   const ExecutorJob& job = jobs_[j];
-  if (job.until_end ? !only_endless_left() : done_[j] < job.iterations) {
+  // An endless job whose iterations take no time would hold the clock: one of them says all.
+  const bool again = job.until_end ? !only_endless_left() && now > iteration_start_[j] : done_[j] < job.iterations;
+  if (again) {
     queue_.at(now, {.target = j, .kind = kStartJob});
     return;
   }

@@ -2,7 +2,8 @@
 // Runs operations in simulated time over a network model.
 //
 // A job is a row of operations that may run several times. Iteration k starts when iteration k-1 has finished; a job that
-// repeats until the end starts no new iteration once every other job has finished, and its unfinished one is dropped.
+// repeats until the end starts no new iteration once every other job has finished, and its unfinished one is dropped; one
+// whose iterations take no time runs once.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ struct JobTimes {
   std::vector<Time> iterations;             // how long each took
 };
 
-// Something that happens to the machine at a time: a capacity changes.
+// Something that happens to the machine at a time, before what starts at that time: a capacity changes.
 struct ScheduledChange {
   Time when;
   std::uint32_t resource = 0;
@@ -59,7 +60,7 @@ class Executor {
   std::string fingerprint() const { return fingerprint_.hex(); }
 
  private:
-  enum : std::uint32_t { kStartJob, kFinishOp, kReadyOp, kChange };
+  enum : std::uint32_t { kStartJob, kFinishOp, kReadyOp };
 
   void start_iteration(std::uint32_t job, Time now);
   void ready(OpId op, Time now);

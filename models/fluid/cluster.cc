@@ -395,6 +395,7 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
         take_out(v, record);
         cluster.insert(l, record);
         move(v, r);
+        if (same_weight(sums[l][Cluster::kFree], bucket.weight)) break;
       }
     }
     const double level = group.level;

@@ -83,7 +83,8 @@ void MaxMin::forget(std::uint32_t v) {
   last_by_length_[length] = v;
 }
 
-void MaxMin::mark_dirty(std::uint32_t r) {
+void MaxMin::mark_dirty(std::uint32_t r, bool tighter) {
+  resources_[r].tighter |= tighter;
   if (resources_[r].dirty) return;
   resources_[r].dirty = true;
   dirty_.push_back(r);
@@ -115,8 +116,8 @@ void MaxMin::set_count(std::uint32_t v, std::uint32_t count) {
   Variable& variable = variables_[v];
   if (variable.count == count) return;
   const double old_total = variable.total;
-  const bool joins = variable.count == 0;
-  arrivals_ |= count > variable.count;
+  const bool joins = variable.count == 0, grows = count > variable.count;
+  arrivals_ |= grows;
   variable.count = count;
   if (count == 0) {
     leave_cluster(v);
@@ -133,7 +134,7 @@ void MaxMin::set_count(std::uint32_t v, std::uint32_t count) {
       recount_in_cluster(v, old_total);
     }
   }
-  for (const Hop& hop : hops(v)) mark_dirty(hop.resource);
+  for (const Hop& hop : hops(v)) mark_dirty(hop.resource, grows);
 }
 
 void MaxMin::set_capacity(std::uint32_t r, double capacity) {
@@ -142,7 +143,7 @@ void MaxMin::set_capacity(std::uint32_t r, double capacity) {
   if (resource.capacity == capacity) return;
   if (resource.cluster != kNone) clusters_[resource.cluster].sums[resource.local][Cluster::kLeft] += capacity - resource.capacity;
   resource.capacity = capacity;
-  mark_dirty(r);
+  mark_dirty(r, true);
 }
 
 void MaxMin::move(std::uint32_t v, std::uint32_t lead) {
@@ -167,7 +168,7 @@ bool MaxMin::settle_alone(std::uint32_t v) {
     if (level < group.level) group = {level, weight, hop.resource};
   }
   for (const Hop& hop : hops(v)) {
-    resources_[hop.resource].dirty = false;
+    resources_[hop.resource].dirty = resources_[hop.resource].tighter = false;
     if (hop.resource != group.lead) resources_[hop.resource].level = kUnlimited;
   }
   if (group.lead != kNone) {
@@ -393,7 +394,7 @@ void MaxMin::solve() {
     if (resource.users.empty()) {
       resource.level = kUnlimited;
     } else if (floor > 0) {
-      floor = std::min(floor, first_difference(resource));
+      floor = std::min(floor, resource.tighter ? first_difference(resource) : resource.level);
     }
   }
   if (fresh || floor < kUnlimited) {
@@ -403,7 +404,7 @@ void MaxMin::solve() {
       if (resource.dirty && resource.mark != round_ && !resource.users.empty()) solve_region(r, floor);
     }
   }
-  for (const std::uint32_t r : dirty_) resources_[r].dirty = false;
+  for (const std::uint32_t r : dirty_) resources_[r].dirty = resources_[r].tighter = false;
   dirty_.clear();
   touched_.clear();
   arrivals_ = false;

@@ -121,6 +121,7 @@ class MaxMin {
     std::uint32_t group = 0;
     std::uint32_t cluster = kNone, local = 0;
     bool dirty = false;
+    bool tighter = false;  // dirty, and not only because variables left
   };
   struct Filling {  // a resource of the region being solved
     double left = 0;
@@ -145,7 +146,7 @@ class MaxMin {
   }
   void attach(std::uint32_t variable);
   void detach(std::uint32_t variable);
-  void mark_dirty(std::uint32_t resource);
+  void mark_dirty(std::uint32_t resource, bool tighter);
   bool settle_alone(std::uint32_t variable);
   double first_difference(const Resource& resource) const;
   void gather(std::uint32_t seed, double floor);

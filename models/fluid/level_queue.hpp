@@ -63,14 +63,15 @@ class LevelQueue {
   }
 
  private:
-  static constexpr std::size_t kBins = 64;
+  static constexpr std::size_t kBins = 512;  // mostly one key per bin, which then needs no order
   static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
   void divide(double low, double high) {
     low_ = low;
     scale_ = high > low ? static_cast<double>(kBins - 1) / (high - low) : 0;
     if (!(scale_ < 1e300)) scale_ = 0;
-    filled_ = 0;
+    filled_.fill(0);
+    word_ = 0;
     bin_ = -1;
   }
   std::int32_t bin_of(double level) const {
@@ -79,16 +80,20 @@ class LevelQueue {
   }
   void link(std::uint32_t i) {
     const auto bin = static_cast<std::size_t>(bin_of(all_[i].level));
-    const std::uint64_t bit = std::uint64_t{1} << bin;
-    next_[i] = (filled_ & bit) != 0 ? heads_[bin] : kNone;
+    const std::uint64_t bit = std::uint64_t{1} << (bin % 64);
+    std::uint64_t& word = filled_[bin / 64];
+    next_[i] = (word & bit) != 0 ? heads_[bin] : kNone;
     heads_[bin] = i;
-    filled_ |= bit;
+    word |= bit;
   }
   void open_next_bin() {
-    WEFT_CHECK(filled_ != 0, bin_);
-    const auto bin = static_cast<std::size_t>(std::countr_zero(filled_));
+    while (filled_[word_] == 0) {
+      ++word_;
+      WEFT_CHECK(word_ < filled_.size(), word_);
+    }
+    const std::size_t bin = word_ * 64 + static_cast<std::size_t>(std::countr_zero(filled_[word_]));
     bin_ = static_cast<std::int32_t>(bin);
-    filled_ &= filled_ - 1;
+    filled_[word_] &= filled_[word_] - 1;
     for (std::uint32_t i = heads_[bin]; i != kNone; i = next_[i]) heap_.push_back(i);
     if (bin + 1 == kBins && heap_.size() > 16) {
       double low = std::numeric_limits<double>::infinity(), high = 0;
@@ -125,7 +130,8 @@ class LevelQueue {
   std::vector<std::uint32_t> next_;  // in its bin
   std::vector<std::uint32_t> heap_;  // of the open bin
   std::array<std::uint32_t, kBins> heads_{};
-  std::uint64_t filled_ = 0;         // bins that hold something
+  std::array<std::uint64_t, kBins / 64> filled_{};  // bins that hold something
+  std::size_t word_ = 0;                            // none below holds anything
   std::int32_t bin_ = -1;
   double low_ = 0, scale_ = 0;
 };

@@ -32,7 +32,4 @@ Report run_on(const Fabric& fabric, const Scenario& scenario, const RunContext& 
 // bus bandwidth over algorithm bandwidth, as nccl-tests counts it.
 double busbw_factor(CollectiveKind kind, std::size_t ranks);
 
-// What weft runs when the scenario names no algorithm.
-std::string default_algorithm(CollectiveKind kind, const GroupShape& shape);
-
 }  // namespace weft

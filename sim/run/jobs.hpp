@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the jobs and faults of a scenario to operations and changes of capacity, with what the report needs to name them.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/core/diagnostics.hpp"
+#include "sim/fabric/routing.hpp"
+#include "sim/run/collective_ops.hpp"
+#include "sim/run/executor.hpp"
+#include "sim/run/scenario.hpp"
+#include "sim/workload/placement.hpp"
+
+namespace weft {
+
+struct FlowPlan {
+  std::string id;
+  NodeId src, dst;
+  Bytes size;
+  OpId first, last;
+};
+
+struct GroupPlan {
+  std::vector<NodeId> gpus;
+  OpId first, last;
+};
+
+struct JobPlan {
+  const JobSpec* spec = nullptr;
+  ExecutorJob run;
+  std::vector<GroupPlan> groups;
+  std::vector<FlowPlan> flows;
+  std::string algorithm;
+  std::size_t channels = 0, ranks = 0;
+  double bytes = 0;
+  std::vector<std::string> notes;
+};
+
+class JobBuilder {
+ public:
+  JobBuilder(const Fabric& fabric, const Scenario& scenario, std::span<const AlgorithmEntry* const> algorithms, Diagnostics& out)
+      : fabric_(fabric), scenario_(scenario), algorithms_(algorithms), out_(out), routes_(fabric), builder_(routes_, workload_) {}
+
+  // Throws InputError with every problem of every job.
+  void build();
+
+  Workload& workload() { return workload_; }
+  const Workload& workload() const { return workload_; }
+  const std::vector<JobPlan>& jobs() const { return jobs_; }
+  const std::vector<ScheduledChange>& changes() const { return changes_; }
+
+ private:
+  void error(const Place& place, const std::string& pointer, std::string fact, std::string cure = {}) {
+    out_.error(place, pointer, std::move(fact), std::move(cure));
+  }
+  void apply_faults();
+  void add_job(const JobSpec& spec, Placement& placement);
+  std::optional<std::vector<NodeId>> take_gpus(const JobSpec& spec, Placement& placement);
+  const AlgorithmEntry* find_algorithm(const JobSpec& spec, const GroupShape& shape);
+  void add_collective(const JobSpec& spec, JobPlan& job, Placement& placement);
+  bool add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group);
+  std::optional<NodeId> find_gpu(const std::string& name, const Place& place, const std::string& pointer);
+  FlowPlan add_transfer(const Transfer& transfer, Bytes size);
+  void add_p2p(const JobSpec& spec, JobPlan& job);
+  bool add_flow(const JobSpec& spec, JobPlan& job, NodeId src, NodeId dst, Bytes size, Time start);
+  void add_flows(const JobSpec& spec, JobPlan& job);
+  void add_pattern(const JobSpec& spec, JobPlan& job, Placement& placement);
+
+  const Fabric& fabric_;
+  const Scenario& scenario_;
+  std::span<const AlgorithmEntry* const> algorithms_;
+  Diagnostics& out_;
+  Routes routes_;
+  Workload workload_;
+  CollectiveBuilder builder_;
+  std::vector<JobPlan> jobs_;
+  std::vector<ScheduledChange> changes_;
+  std::uint32_t label_ = 0;   // of the running job
+};
+
+// What weft runs when the scenario names no algorithm.
+std::string default_algorithm(CollectiveKind kind, const GroupShape& shape);
+
+}  // namespace weft

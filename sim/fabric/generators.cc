@@ -23,6 +23,7 @@ class Planner {
       : spec_(spec), hosts_(hosts), uplink_(uplink), out_(out), radix_(static_cast<std::size_t>(spec.switch_model.ports)) {}
 
   NetworkPlan plan() {
+    refuse_unused_keys();
     switch (spec_.generator) {
       case Generator::single_switch: single_switch(); break;
       case Generator::leaf_spine:
@@ -36,6 +37,29 @@ class Planner {
   }
 
  private:
+  // A key that this generator does not read would be a silent mistake.
+  void refuse_unused_keys() {
+    const Generator g = spec_.generator;
+    const bool clos = g == Generator::leaf_spine || g == Generator::fat_tree || g == Generator::rail_optimised;
+    const bool dragonfly = g == Generator::dragonfly;
+    const auto check = [&](std::string_view key, bool given, bool used) {
+      if (!given || used) return;
+      out_.error(spec_.place, fmt::format("{}/{}", spec_.pointer, key),
+                 fmt::format("the generator \"{}\" does not use \"{}\"", write_config(g).text, key), "remove the key");
+    };
+    check("oversubscription", spec_.oversubscription != 1, clos);
+    check("tiers", spec_.tiers.has_value(), clos);
+    check("hosts_per_leaf", spec_.hosts_per_leaf.has_value(), clos);
+    check("spines", spec_.spines.has_value(), clos);
+    check("routers_per_group", spec_.routers_per_group.has_value(), dragonfly);
+    check("hosts_per_router", spec_.hosts_per_router.has_value(), dragonfly);
+    check("global_links_per_router", spec_.global_links_per_router.has_value(), dragonfly);
+    check("link_global", spec_.link_global.has_value(), dragonfly);
+    check("dims", !spec_.dims.empty(), g == Generator::torus);
+    check("switches", !spec_.switches.empty(), g == Generator::explicit_list);
+    check("cables", !spec_.cables.empty(), g == Generator::explicit_list);
+  }
+
   std::uint32_t add_switch(std::string name, std::uint8_t level) {
     plan_.switches.push_back({std::move(name), level});
     return u32(plan_.switches.size() - 1);

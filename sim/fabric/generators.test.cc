@@ -339,5 +339,18 @@ TEST(Explicit, ReportsWhatIsNotListed) {
   EXPECT_THAT(text, HasSubstr("a cable from a switch to itself"));
 }
 
+TEST(Generators, RefuseKeysTheyDoNotRead) {
+  NetworkSpec spec = network(Generator::fat_tree, 8);
+  spec.dims = {2, 2};
+  spec.routers_per_group = 4;
+  const std::string text = problems(spec, hosts(4));
+  EXPECT_THAT(text, HasSubstr("the generator \"fat-tree\" does not use \"dims\""));
+  EXPECT_THAT(text, HasSubstr("does not use \"routers_per_group\""));
+  NetworkSpec torus = network(Generator::torus, 8);
+  torus.dims = {4};
+  torus.oversubscription = 2;
+  EXPECT_THAT(problems(torus, hosts(4)), HasSubstr("does not use \"oversubscription\""));
+}
+
 }  // namespace
 }  // namespace weft

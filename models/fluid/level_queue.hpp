@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The resources of a sweep by the level at which they would saturate. Keys only rise, and the lowest is asked for again and
-// again; so keys lie in bins of equal width, and only those of the lowest bin are kept in order (a small binary heap). Keys
+// again; so keys lie in bins, and only those of the lowest bin are kept in order (a small binary heap). Keys
 // above the expected highest level share the last bin, which is divided anew when the sweep gets there.
 #pragma once
 
@@ -31,7 +31,7 @@ class LevelQueue {
 
   // After all add()s. `highest`: about the highest level that matters; only speed depends on it.
   void start(double highest) {
-    double low = std::numeric_limits<double>::infinity(), high = 0;
+    double low = std::numeric_limits<double>::max(), high = 0;
     for (const Key& key : all_) {
       low = std::min(low, key.level);
       high = std::max(high, key.level);
@@ -66,17 +66,18 @@ class LevelQueue {
   static constexpr std::size_t kBins = 512;  // mostly one key per bin, which then needs no order
   static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
+  static std::uint64_t bits_of(double level) { return std::bit_cast<std::uint64_t>(level + 0.0); }  // -0 is 0
+  // Bins are intervals of the bit pattern, which for numbers from 0 on ascends with the number: fine where levels are low.
   void divide(double low, double high) {
-    low_ = low;
-    scale_ = high > low ? static_cast<double>(kBins - 1) / (high - low) : 0;
-    if (!(scale_ < 1e300)) scale_ = 0;
+    low_ = bits_of(low);
+    const std::uint64_t high_bits = bits_of(std::max(low, high));
+    shift_ = std::max(0, static_cast<int>(std::bit_width(high_bits - low_)) - static_cast<int>(std::bit_width(kBins - 1)));
     filled_.fill(0);
     word_ = 0;
     bin_ = -1;
   }
   std::int32_t bin_of(double level) const {
-    const double bin = (level - low_) * scale_;
-    return bin < static_cast<double>(kBins - 1) ? static_cast<std::int32_t>(bin) : static_cast<std::int32_t>(kBins - 1);
+    return static_cast<std::int32_t>(std::min<std::uint64_t>((bits_of(level) - low_) >> shift_, kBins - 1));
   }
   void link(std::uint32_t i) {
     const auto bin = static_cast<std::size_t>(bin_of(all_[i].level));
@@ -133,7 +134,8 @@ class LevelQueue {
   std::array<std::uint64_t, kBins / 64> filled_{};  // bins that hold something
   std::size_t word_ = 0;                            // none below holds anything
   std::int32_t bin_ = -1;
-  double low_ = 0, scale_ = 0;
+  std::uint64_t low_ = 0;
+  int shift_ = 0;
 };
 
 }  // namespace weft

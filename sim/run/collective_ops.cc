@@ -213,7 +213,7 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
       alpha_sum += hop.alpha;
       alpha_max = std::max(alpha_max, hop.alpha);
       ++edges;
-      if (channel.form == Channel::Form::ring) hops.push_back(hop);
+      if (channel.form == Channel::Form::ring || channel.form == Channel::Form::chain) hops.push_back(hop);
     });
     if (edges == 0) continue;
     Time fill{0};
@@ -231,8 +231,14 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
         }
         break;
       }
-      case Channel::Form::tree:
       case Channel::Form::chain: {
+        // The first piece passes every hop; on the slowest the bytes themselves count.
+        const Bytes piece = chunk.count > 0 ? std::min(chunk, channel.bytes) : channel.bytes;
+        for (const Hop& hop : hops) fill += hop.alpha + transfer_time(piece, hop.rate);
+        fill -= transfer_time(piece, slowest);
+        break;
+      }
+      case Channel::Form::tree: {
         const Bytes piece = chunk.count > 0 ? std::min(chunk, channel.bytes) : channel.bytes;
         const std::int64_t hops_before = std::max<std::int64_t>(0, std::int64_t{channel.steps} - 1);
         fill = alpha_max * std::int64_t{channel.steps} + transfer_time(piece, slowest) * hops_before;
@@ -255,10 +261,23 @@ OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const N
                                    schedule.algorithm, schedule.ranks, states, kMostStates));
   }
   const auto rank_index = [&](std::uint32_t rank) { return rank == kSwitch ? schedule.ranks : rank; };
-  struct Sends {
+  // What a rank does in the running round and did in its last one before.
+  struct Turn {
     std::uint32_t round = 0;
     std::vector<OpId> now, before;
   };
+  using Turns = std::map<std::pair<std::uint32_t, std::uint32_t>, Turn>;  // (channel, rank)
+  const auto turn_of = [](Turns& turns, std::uint32_t rank, const Step& step) -> Turn& {
+    Turn& turn = turns[{step.channel, rank}];
+    if (turn.round != step.round) {
+      turn.before = std::move(turn.now);
+      turn.now.clear();
+      turn.round = step.round;
+    }
+    return turn;
+  };
+  // Without a pipeline a rank exchanges with its partners round by round (MPI_Sendrecv).
+  const bool in_rounds = schedule.phases.empty();
   // Who last wrote (rank, unit); a round's writes count from the next round on.
   std::vector<OpId> writer(states);
   struct Write {
@@ -287,9 +306,10 @@ OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const N
     }
     written.clear();
   };
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Sends> sends;     // (channel, rank)
+  Turns sends, receives;
   struct KnownWay {
     std::uint32_t way = 0;
+    Time alpha{0};
     bool made = false;
   };
   std::map<std::pair<std::uint32_t, std::uint64_t>, KnownWay> ways;   // (channel, src and dst)
@@ -308,10 +328,13 @@ OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const N
     KnownWay& known = ways[{step.channel, std::uint64_t{step.src} << 32 | step.dst}];
     if (!known.made) {
       const Hop hop = route_edge({step.src, step.dst, 1}, gpus, step.channel, options);
-      known = {workload_.add_way(route_.shares, hop.alpha, hop.cap), true};
+      known = {workload_.add_way(route_.shares, {0}, hop.cap), hop.alpha, true};
     }
+    // The sender is free when the last byte has left; the data is there a latency later.
     const OpId op = workload_.add_flow(known.way, size);
-    workload_.operations[op].label = options.label;
+    const OpId arrival = workload_.add_delay(known.alpha);
+    workload_.operations[op].label = workload_.operations[arrival].label = options.label;
+    workload_.depend(op, arrival);
     const std::uint64_t src = std::uint64_t{rank_index(step.src)} * schedule.units + step.unit;
     const std::uint64_t dst = std::uint64_t{rank_index(step.dst)} * schedule.units + step.unit;
     bool waits = false;
@@ -323,21 +346,23 @@ OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const N
       last_dependency = before;
       waits = true;
     }
-    Sends& mine = sends[{step.channel, step.src}];
-    if (mine.round != step.round) {
-      mine.before = std::move(mine.now);
-      mine.now.clear();
-      mine.round = step.round;
-    }
-    for (const OpId before : mine.before) {
-      if (before == last_dependency) continue;
-      workload_.depend(before, op);
-      waits = true;
-    }
+    const auto wait_for_the_round_before = [&](Turn& turn) {
+      for (const OpId before : turn.before) {
+        if (before == last_dependency) continue;
+        workload_.depend(before, op);
+        waits = true;
+      }
+    };
+    Turn& mine = turn_of(sends, step.src, step);
+    wait_for_the_round_before(mine);
     mine.now.push_back(op);
+    if (in_rounds) {
+      wait_for_the_round_before(turn_of(receives, step.src, step));
+      turn_of(receives, step.dst, step).now.push_back(arrival);
+    }
     if (!waits) workload_.depend(after, op);
-    for (std::uint32_t u = 0; u < step.unit_count; ++u) written.push_back({dst + u, op, step.reduces});
-    workload_.depend(op, done);
+    for (std::uint32_t u = 0; u < step.unit_count; ++u) written.push_back({dst + u, arrival, step.reduces});
+    workload_.depend(arrival, done);
   });
   if (workload_.operations[done].waits_for == 0) workload_.depend(after, done);
   return done;

@@ -7,11 +7,11 @@
 //             ring       cap = min(chunks in flight) N c / sum(alpha + s / r_hop): one rotation moves N chunks; c shrinks to
 //                        S / N when the data is shorter than one rotation, and the cap becomes (N-1) serial hops
 //             tree       the fill, steps x (slowest alpha + c / r), before the bytes
-//             chain      the same with its own steps
+//             chain      the fill, sum(alpha + c / r_hop) but for the slowest c / r_hop
 //             direct     the slowest alpha
 //             in_switch  steps x half a path
-// Expanded. Every transfer of the schedule is a flow that waits for the data it forwards and for the sends of its rank in the
-//           round before.
+// Expanded. Every transfer of the schedule is a flow that waits until the data it forwards is there and until the sends of its
+//           rank in the round before have left; where there is no pipeline, until that round's receives are there too.
 #pragma once
 
 #include <map>

@@ -14,6 +14,7 @@ struct Lanes {
 };
 constexpr Lanes kLanes[] = {{8, 20_Gbps}, {8, Bandwidth{25'781'250'000}}, {4, 50_Gbps}, {2, 100_Gbps}, {2, 200_Gbps}};
 constexpr int kGenerations = 5;
+constexpr Time kLongDelay = 1_us;  // metres of copper take 100 ns; a remote load over NVLink takes less than this in all
 
 LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
   LinkLaw law;
@@ -31,6 +32,10 @@ LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
   if (asks_efficiency(spec)) {
     if (spec.payload.count == 0) report_missing(spec, "payload", R"("payload": "256 B", the data of a full packet)", out);
     if (spec.header.count == 0) report_missing(spec, "header", R"("header": "16 B", one flit)", out);
+  }
+  if (spec.delay > kLongDelay) {
+    out.warning(spec.place, spec.pointer + "/delay", fmt::format("{} is long for NVLink", to_text(spec.delay)),
+                "its links take about 100 ns one way; is the unit right?");
   }
   law.payload = spec.payload;
   law.overhead = spec.header;

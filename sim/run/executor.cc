@@ -40,15 +40,27 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
     const Time change = changed < changes_.size() ? changes_[changed].when : Time::never();
     const Time next = std::min({queue_.next_time(), network_.next_event(), change});
     if (next == Time::never()) {
-      std::string open;
-      std::size_t shown = 0, all = 0;
+      // Those on their way; when there are none, those that were never free to start.
+      std::string open, closed;
+      std::size_t stuck = 0, waiting = 0;
+      const auto name = [&](std::size_t shown, std::uint32_t i) {
+        return shown > 5 ? std::string{} : fmt::format(" {}#{}", workload_.labels[workload_.operations[OpId{i}].label], i);
+      };
       for (std::uint32_t i = 0; i < count; ++i) {
-        if (operations_[OpId{i}].started.ps < 0 || operations_[OpId{i}].finished.ps >= 0) continue;
-        ++all;
-        if (shown++ < 5) open += fmt::format(" {}#{}", workload_.labels[workload_.operations[OpId{i}].label], i);
+        const OperationTimes& times = operations_[OpId{i}];
+        if (times.finished.ps >= 0) continue;
+        if (times.started.ps >= 0) {
+          open += name(++stuck, i);
+        } else {
+          closed += name(++waiting, i);
+        }
+      }
+      if (stuck == 0) {
+        throw LimitReached(fmt::format("nothing can happen any more at {}: {} operations wait for each other ({} ...)", to_text(now),
+                                       waiting, closed));
       }
       throw LimitReached(fmt::format("nothing can happen any more at {}: {} operations are stuck ({} ...); a link they need is down",
-                                     to_text(now), all, open.empty() ? " none" : open));
+                                     to_text(now), stuck, open));
     }
     now = next;
     network_.advance(now, arrived);

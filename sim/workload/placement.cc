@@ -108,12 +108,24 @@ std::vector<std::vector<std::uint32_t>> server_orders(Routes& routes, std::span<
   const bool switched = n > 1 && routes.peers_over_scale_up(gpus[0], gpus[1]) && direct_links(routes.fabric(), gpus[0], gpus[1]) == 0;
   if (switched) return std::vector(kSwitchedRings, identity);
   if (n < 3 || n > kMostMeshGpus) return {identity};
-  std::vector<std::vector<int>> links(n, std::vector<int>(n, 0));
+  // How many times the rate of the slowest link a pair has.
+  std::vector<std::vector<std::int64_t>> rates(n, std::vector<std::int64_t>(n, 0));
+  std::int64_t slowest = INT64_MAX;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
       if (i == j || !routes.peers_over_scale_up(gpus[i], gpus[j])) continue;
-      links[i][j] = direct_links(routes.fabric(), gpus[i], gpus[j]);
+      for (const LinkId l : routes.fabric().out_links(gpus[i])) {
+        const Link& link = routes.fabric().link(l);
+        if (link.to != gpus[j] || link.tier != Tier::scale_up || link.rate.bps <= 0) continue;
+        rates[i][j] += link.rate.bps;
+        slowest = std::min(slowest, std::max<std::int64_t>(1, link.rate.bps / link.count));
+      }
     }
+  }
+  constexpr std::int64_t kMostLanes = 32;
+  std::vector<std::vector<int>> links(n, std::vector<int>(n, 0));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) links[i][j] = static_cast<int>(std::min(kMostLanes, rates[i][j] / slowest));
   }
   auto cycles = shared_cycles(links);
   return cycles.empty() ? std::vector<std::vector<std::uint32_t>>{identity} : cycles;

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <ostream>
 
 #include "tools/cli/cli.hpp"
 #include "tools/cli/output.hpp"
@@ -56,6 +57,7 @@ class RunCommand final : public Command {
     RunContext context = run_context(progress);
     context.explain = !quick_;
     const Report report = run_timed(scenario, context, diagnostics);
+    io.err << diagnostics.text();
     if (what_ifs_.empty()) {
       if (!folder_.empty()) write_folder(report);
       io.out = json_ ? to_text(to_json(report)) + "\n" : summary(report);

@@ -11,6 +11,8 @@
 namespace weft {
 namespace {
 
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();  // the rate of a route that crosses nothing
+
 bool scale_up_node(NodeKind kind) { return kind == NodeKind::gpu || kind == NodeKind::nvswitch; }
 bool host_transit(NodeKind kind) { return kind == NodeKind::cpu || kind == NodeKind::pcie_switch; }
 
@@ -26,9 +28,10 @@ Bandwidth Transfer::rate(const Fabric& fabric) const {
     Bandwidth rate = leg.route.rate(fabric);
     if (leg.cap.bps > 0) rate = std::min(rate, leg.cap);
     if (rate.bps <= 0) return {0};
+    if (rate.bps == kUnlimited) continue;
     seconds_per_bit += 1.0 / static_cast<double>(rate.bps);
   }
-  return {seconds_per_bit > 0 ? static_cast<std::int64_t>(1.0 / seconds_per_bit) : std::numeric_limits<std::int64_t>::max()};
+  return {seconds_per_bit > 0 ? static_cast<std::int64_t>(1.0 / seconds_per_bit) : kUnlimited};
 }
 
 Time Transfer::latency() const {

@@ -59,6 +59,7 @@ TEST(Routes, AGpuReachesItselfWithoutCrossingAnything) {
   const Route route = route_of(routes, "a", "a");
   EXPECT_THAT(route.shares, IsEmpty());
   EXPECT_EQ(route.latency, 0_ns);
+  EXPECT_GT(routes.transfer(node(fabric, "a"), node(fabric, "a"))->rate(fabric), 1'000'000_Gbps);
 }
 
 TEST(Routes, ADirectLinkIsTakenWhole) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A second opinion on the catalogue: every file of configs against its JSON Schema, by python3-jsonschema.
+"""A second opinion: every file of configs, and of scenarios beside it, against its JSON Schema, by python3-jsonschema.
 
 usage: validate_schema.py CONFIGS
 Prints one line per problem, "file: /pointer: message". Exit code 0: none, 1: some, 2: called wrongly.
@@ -12,7 +12,8 @@ import sys
 
 import jsonschema
 
-FOLDERS = {"gpus": "gpu", "nics": "nic", "switches": "switch", "links": "link", "servers": "server", "fabrics": "fabric"}
+FOLDERS = {"gpus": "gpu", "nics": "nic", "switches": "switch", "links": "link", "servers": "server", "fabrics": "fabric",
+           "../scenarios": "scenario"}
 
 
 def problems_of(validator, path):
@@ -37,7 +38,7 @@ def main(arguments):
         schema = json.loads((configs / "schema" / f"{kind}.schema.json").read_text(encoding="utf-8"))
         jsonschema.Draft202012Validator.check_schema(schema)
         validator = jsonschema.Draft202012Validator(schema)
-        for path in sorted((configs / folder).glob("*.json")):
+        for path in sorted((configs / folder).rglob("*.json")):
             files += 1
             problems.extend(problems_of(validator, path))
     for problem in problems:

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/fabric/spec.hpp"
+#include "sim/run/scenario.hpp"
 
 namespace weft {
 namespace {
@@ -82,6 +83,17 @@ std::string fabric_schema() {
   return file_schema("fabric", std::move(body), std::move(definitions));
 }
 
+// A scenario has no kind: its keys tell.
+std::string scenario_file_schema() {
+  Json out = Json::object();
+  out.set("$schema", "https://json-schema.org/draft/2020-12/schema");
+  out.set("$id", "scenario.schema.json");
+  out.set("title", "weft scenario");
+  const Json body = scenario_schema();
+  for (const JsonMember& member : body.members) out.set(member.key, member.value);
+  return to_text(out) + "\n";
+}
+
 }  // namespace
 
 std::map<std::string, std::string> schema_files() {
@@ -92,6 +104,7 @@ std::map<std::string, std::string> schema_files() {
       {"link.schema.json", file_schema("link", schema_of<LinkSpec>())},
       {"server.schema.json", file_schema("server", schema_of<ServerSpec>())},
       {"fabric.schema.json", fabric_schema()},
+      {"scenario.schema.json", scenario_file_schema()},
   };
 }
 

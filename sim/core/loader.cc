@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 
 #include "sim/core/text.hpp"
 #include "sim/core/units.hpp"
@@ -40,7 +39,24 @@ std::string folder_of(const std::string& path) {
 
 // "a/./b" and "a/x/../b" are "a/b": a cycle is seen by the name of a file.
 std::string plain_path(const std::string& path) {
-  return std::filesystem::path(path).lexically_normal().generic_string();
+  const bool absolute = path.starts_with('/');
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = std::string_view(path).substr(at, end - at);
+    at = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      parts.push_back(part);
+    } else if (!parts.empty() && parts.back() != "..") {
+      parts.pop_back();
+    } else if (!absolute) {
+      parts.push_back(part);
+    }
+  }
+  std::string out = absolute ? "/" : "";
+  for (std::size_t i = 0; i < parts.size(); ++i) out.append(i > 0 ? "/" : "").append(parts[i]);
+  return out.empty() ? "." : out;
 }
 
 constexpr std::size_t kMostOpen = 64;

@@ -49,16 +49,15 @@ void Cluster::clear() {
   waiting.clear();
   variables.clear();
   slots.clear();
-  totals.clear();
-  hops.clear();
+  blocks.clear();
   weights.clear();
   free_records.clear();
 }
 
 void Cluster::put_in_front(std::uint32_t record, std::uint32_t local) {
-  std::uint32_t* const path = &hops[record * stride];
-  const std::uint32_t at = index32(static_cast<std::size_t>(std::find(path, path + stride, local) - path));
-  std::swap(path[0], path[at]);
+  std::uint32_t* const hops = path(record);
+  const std::uint32_t at = index32(static_cast<std::size_t>(std::find(hops, hops + stride, local) - hops));
+  std::swap(hops[0], hops[at]);
   if (!uniform) std::swap(weights[record * stride], weights[record * stride + at]);
 }
 
@@ -92,8 +91,7 @@ void MaxMin::add_record(Cluster& cluster, std::uint32_t v) {
   if (cluster.free_records.empty()) {
     cluster.variables.emplace_back();
     cluster.slots.emplace_back();
-    cluster.totals.emplace_back();
-    cluster.hops.resize(cluster.hops.size() + cluster.stride);
+    cluster.blocks.resize(cluster.blocks.size() + Cluster::block_size(cluster.stride));
     if (!cluster.uniform) cluster.weights.resize(cluster.weights.size() + cluster.stride);
   } else {
     record = cluster.free_records.back();
@@ -101,11 +99,11 @@ void MaxMin::add_record(Cluster& cluster, std::uint32_t v) {
   }
   places_[v].record = record;
   cluster.variables[record] = v;
-  cluster.totals[record] = variable.total;
+  cluster.set_total(record, variable.total);
   cluster.capped |= variable.cap_level < kUnlimited;
   const std::span<const Hop> path = hops(v);
   for (std::uint32_t i = 0; i < cluster.stride; ++i) {
-    cluster.hops[record * cluster.stride + i] = i < path.size() ? resources_[path[i].resource].local : 0;
+    cluster.path(record)[i] = i < path.size() ? resources_[path[i].resource].local : 0;
     if (!cluster.uniform) cluster.weights[record * cluster.stride + i] = i < path.size() ? path[i].weight : 0;
   }
   ++cluster.live;
@@ -233,7 +231,7 @@ void MaxMin::recount_in_cluster(std::uint32_t v, double old_total) {
   Cluster& cluster = clusters_[id];
   const std::uint32_t record = places_[v].record;
   const double now = variable.count == 0 ? 0 : variable.total, more = now - old_total;
-  cluster.totals[record] = now;
+  cluster.set_total(record, now);
   if (variable.lead == kNone) return;
   const double level = level_of(variable);
   for (const Hop& hop : hops(v)) cluster.sums[resources_[hop.resource].local][Cluster::kLeft] -= level * more * hop.weight;
@@ -263,14 +261,16 @@ template <std::uint32_t kStride, bool kUniform>
 void MaxMin::sweep(Cluster& cluster, std::size_t first) {
   const std::uint32_t stride = kStride == 0 ? cluster.stride : kStride;
   Cluster::Sum* const sums = cluster.sums.data();
-  const std::uint32_t* const all_hops = cluster.hops.data();
-  const double* const totals = cluster.totals.data();
+  const std::uint32_t* const blocks = cluster.blocks.data();
   const bool whole = first == 0;  // nothing stays: the sums start from the capacities, free of rounding
 
   // Takes a record at its level off its hops, or puts it on; without the first where the bucket deals with its lead.
   const auto apply = [&](std::uint32_t record, double level, bool put, bool with_first) __attribute__((always_inline)) {
-    const Cluster::Sum take{level * totals[record], totals[record]}, change = put ? -take : take;
-    const std::uint32_t* const path = all_hops + static_cast<std::size_t>(record) * stride;
+    const std::uint32_t* const block = blocks + static_cast<std::size_t>(record) * Cluster::block_size(stride);
+    const std::uint32_t* const path = block + 2;
+    double total;
+    std::memcpy(&total, block, sizeof total);
+    const Cluster::Sum take{level * total, total}, change = put ? -take : take;
     each_hop<kStride>(stride, [&](std::uint32_t i) {
       if (i == 0 && !with_first) return;
       if constexpr (kUniform) {

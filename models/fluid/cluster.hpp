@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -49,13 +50,23 @@ struct Cluster {
   std::vector<std::uint32_t> waiting;    // records that are new
   std::vector<std::uint32_t> variables;  // by record; kNone when not in use
   std::vector<std::uint32_t> slots;      // by record: place in its bucket, in waiting, or in order (at its cap)
-  std::vector<double> totals;
-  std::vector<std::uint32_t> hops;       // stride per record
+  std::vector<std::uint32_t> blocks;     // block_size(stride) per record: its total (two places), then its hops
   std::vector<double> weights;           // stride per record, unless uniform
   std::vector<std::uint32_t> free_records;
 
   double weight(std::size_t record, std::uint32_t hop) const { return uniform ? 1.0 : weights[record * stride + hop]; }
-  double lead_weight(std::size_t record) const { return totals[record] * weight(record, 0); }
+  // What a sweep reads of a record lies together, and not across more cache lines than it must.
+  static constexpr std::size_t block_size(std::size_t hops) { return (hops + 2 + 3) / 4 * 4; }
+  std::uint32_t* path(std::size_t record) { return blocks.data() + record * block_size(stride) + 2; }
+  double total(std::size_t record) const {
+    double out;
+    std::memcpy(&out, blocks.data() + record * block_size(stride), sizeof out);
+    return out;
+  }
+  void set_total(std::size_t record, double total) {
+    std::memcpy(blocks.data() + record * block_size(stride), &total, sizeof total);
+  }
+  double lead_weight(std::size_t record) const { return total(record) * weight(record, 0); }
   void clear();
   void put_in_front(std::uint32_t record, std::uint32_t local);
   void insert(std::uint32_t local, std::uint32_t record);  // into a bucket

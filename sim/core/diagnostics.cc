@@ -12,6 +12,18 @@ namespace {
 // A run-away input (a million bad values) must not become a million kept strings.
 constexpr std::size_t kMostKept = 1000;
 
+// Nor a megabyte-long value a megabyte-long line: the middle of a long text is left out, between characters of UTF-8.
+constexpr std::size_t kLongest = 1000, kShownEnd = 300;
+
+std::string shortened(std::string text) {
+  if (text.size() <= kLongest) return text;
+  const auto inside = [&](std::size_t at) { return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+  std::size_t head = kShownEnd, tail = text.size() - kShownEnd;
+  for (int i = 0; i < 3 && inside(head); ++i) --head;
+  for (int i = 0; i < 3 && inside(tail); ++i) ++tail;
+  return text.substr(0, head) + " ... " + text.substr(tail);
+}
+
 }  // namespace
 
 std::uint32_t Diagnostics::add_file(std::string name) {
@@ -23,14 +35,14 @@ void Diagnostics::error(Place place, std::string pointer, std::string fact, std:
   ++errors_;
   if (problems_.size() < kMostKept) {
     problems_.push_back(
-        {Problem::Severity::error, place, std::move(pointer), std::move(fact), std::move(cure)});
+        {Problem::Severity::error, place, shortened(std::move(pointer)), shortened(std::move(fact)), shortened(std::move(cure))});
   }
 }
 
 void Diagnostics::warning(Place place, std::string pointer, std::string fact, std::string cure) {
   if (problems_.size() < kMostKept) {
     problems_.push_back(
-        {Problem::Severity::warning, place, std::move(pointer), std::move(fact), std::move(cure)});
+        {Problem::Severity::warning, place, shortened(std::move(pointer)), shortened(std::move(fact)), shortened(std::move(cure))});
   }
 }
 

@@ -247,7 +247,11 @@ void write(const Json& json, int indent, int level, std::string& out) {
     case Json::Kind::null: out += "null"; break;
     case Json::Kind::boolean: out += json.boolean ? "true" : "false"; break;
     case Json::Kind::integer: out += fmt::format("{}", json.integer); break;
-    case Json::Kind::number: out += std::isfinite(json.number) ? fmt::format("{}", json.number) : "null"; break;
+    case Json::Kind::number:
+      if (!std::isfinite(json.number)) out += "null";
+      else if (json.number == 0 && std::signbit(json.number)) out += "-0.0";  // "-0" reads back as the integer 0
+      else out += fmt::format("{}", json.number);
+      break;
     case Json::Kind::string: out += quoted(json.text); break;
     case Json::Kind::array:
       write_group('[', ']', json.items, indent, level, out, [](const Json& j, int in, int lv, std::string& o) {

@@ -12,20 +12,11 @@
 namespace weft {
 namespace {
 
-struct Extent {
-  std::size_t values = 1, depth = 1;
-};
-
-Extent extent_of(const Json& json) {
-  Extent out;
-  const auto add = [&](const Json& part) {
-    const Extent inner = extent_of(part);
-    out.values += inner.values;
-    out.depth = std::max(out.depth, inner.depth + 1);
-  };
-  for (const Json& item : json.items) add(item);
-  for (const JsonMember& member : json.members) add(member.value);
-  return out;
+void measure(const Json& json, std::size_t depth, std::size_t& values, std::size_t& deepest) {
+  ++values;
+  deepest = std::max(deepest, depth);
+  for (const Json& item : json.items) measure(item, depth + 1, values, deepest);
+  for (const JsonMember& member : json.members) measure(member.value, depth + 1, values, deepest);
 }
 
 std::string child(const std::string& pointer, std::string_view key) {
@@ -89,7 +80,10 @@ const std::vector<std::string_view>& component_kinds(std::string_view field) {
   return found == kinds.end() ? none : found->second;
 }
 
-Json Loader::load_file(const std::string& path) { return load(plain_path(path), {}, {}, {}); }
+Json Loader::load_file(const std::string& path) {
+  const File* file = load(plain_path(path), {}, {}, {});
+  return file != nullptr ? file->document : Json{};
+}
 
 Json Loader::load_component(std::string_view field, const std::string& reference) {
   Json value(reference);
@@ -97,31 +91,35 @@ Json Loader::load_component(std::string_view field, const std::string& reference
   return value;
 }
 
-Json Loader::load(const std::string& path, std::string_view field, Place place, const std::string& pointer) {
-  if (const auto cached = resolved_.find(path); cached != resolved_.end()) return cached->second;
+const Loader::File* Loader::load(const std::string& path, std::string_view field, Place place, const std::string& pointer) {
+  if (const auto cached = resolved_.find(path); cached != resolved_.end()) return &cached->second;
   if (std::ranges::find(open_, path) != open_.end()) {
     std::string cycle;
     for (const std::string& open : open_) cycle += open + " -> ";
     out_.error(place, pointer, "files include each other in a cycle: " + cycle + path, "break the cycle");
-    return {};
+    return nullptr;
   }
   if (open_.size() >= kMostOpen) {
     out_.error(place, pointer, fmt::format("files include each other more than {} deep", kMostOpen), "flatten the files");
-    return {};
+    return nullptr;
   }
   const std::optional<std::string> text = files_.read(path);
   if (!text) {
     out_.error(place, pointer, fmt::format("cannot read \"{}\"", path), "check the name and that the file exists");
-    return {};
+    return nullptr;
   }
   const std::size_t before = out_.error_count();
-  Json document = parse_json(*text, path, out_);
-  if (out_.error_count() != before) return {};
-  open_.push_back(path);
-  resolve(document, field, {});  // the whole file may be a "use"
-  open_.pop_back();
-  resolved_.emplace(path, document);
-  return document;
+  File file;
+  file.document = parse_json(*text, path, out_);
+  if (out_.error_count() != before) {
+    file.document = {};  // told once, however often the file is used
+  } else {
+    open_.push_back(path);
+    resolve(file.document, field, {});  // the whole file may be a "use"
+    open_.pop_back();
+  }
+  measure(file.document, 1, file.values, file.depth);
+  return &resolved_.emplace(path, std::move(file)).first->second;
 }
 
 Loader::Target Loader::locate(std::string_view field, const std::string& reference, Place place,
@@ -153,21 +151,21 @@ void Loader::include(Json& value, std::string_view field, const std::string& ref
     value.place = place;
     return;
   }
-  Json loaded = load(target.path, field, place, pointer);
-  const Extent extent = extent_of(loaded);
-  values_ += extent.values;
-  if (values_ > kMostValues) {
-    out_.error(place, pointer, fmt::format("included files grow beyond {} values", kMostValues), "include less");
-    loaded = Json::object();
-  } else if (extent.depth > kMostDepth) {
+  const File* file = load(target.path, field, place, pointer);
+  if (file != nullptr && values_ + file->values > most_values_) {
+    out_.error(place, pointer, fmt::format("included files grow beyond {} values", most_values_), "include less");
+    file = nullptr;
+  } else if (file != nullptr && file->depth > kMostDepth) {
     out_.error(place, pointer, fmt::format("included files nest deeper than {} levels", kMostDepth), "flatten the files");
-    loaded = Json::object();
+    file = nullptr;
   }
-  if (loaded.kind == Json::Kind::null) {
-    loaded = Json::object();
-    loaded.place = place;
+  if (file == nullptr || file->document.kind == Json::Kind::null) {
+    value = Json::object();
+    value.place = place;
+    return;
   }
-  value = std::move(loaded);
+  values_ += file->values;
+  value = file->document;
 }
 
 void Loader::resolve(Json& value, std::string_view field, const std::string& pointer) {

@@ -39,7 +39,8 @@ class Loader {
  public:
   static constexpr std::size_t kMostValues = 1'000'000;
 
-  Loader(FileSource& files, Diagnostics& out) : files_(files), out_(out) {}
+  Loader(FileSource& files, Diagnostics& out, std::size_t most_values = kMostValues)
+      : files_(files), out_(out), most_values_(most_values) {}
 
   // A file, resolved. Null when it cannot be read or parsed (the problem is reported).
   Json load_file(const std::string& path);
@@ -56,14 +57,20 @@ class Loader {
     bool found = false;
   };
   Target locate(std::string_view field, const std::string& reference, Place place, const std::string& pointer);
-  Json load(const std::string& path, std::string_view field, Place place, const std::string& pointer);
+  struct File {
+    Json document;  // resolved; null when it is not JSON
+    std::size_t values = 0, depth = 0;
+  };
+  // nullptr when there is no such file, or it is being resolved already.
+  const File* load(const std::string& path, std::string_view field, Place place, const std::string& pointer);
   void resolve(Json& value, std::string_view field, const std::string& pointer);
   void include(Json& value, std::string_view field, const std::string& reference, Place place,
                const std::string& pointer);
 
   FileSource& files_;
   Diagnostics& out_;
-  std::map<std::string, Json> resolved_;   // by path
+  std::size_t most_values_;
+  std::map<std::string, File> resolved_;   // by path
   std::vector<std::string> open_;          // paths being resolved, outermost first
   std::size_t values_ = 0;
 };

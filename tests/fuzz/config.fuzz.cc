@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameter sets: what is read without a problem is written and read back to the same. The first line names the struct.
 #include "models/catalog.hpp"
+#include "sim/core/config.hpp"
 #include "sim/run/scenario.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -8,8 +9,7 @@ namespace weft {
 namespace {
 
 template <class Spec>
-std::optional<Spec> check(const Json& json) {
-  Diagnostics out;
+std::optional<Spec> check(const Json& json, Diagnostics out) {
   Spec spec;
   read_config(json, {}, spec, out);
   fuzz::check_problems(out);
@@ -32,14 +32,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Diagnostics out;
   const Json json = parse_json(text, "input.json", out);
   if (!out.ok()) return 0;
-  if (kind == "gpu") check<GpuSpec>(json);
-  if (kind == "nic") check<NicSpec>(json);
-  if (kind == "switch") check<SwitchSpec>(json);
-  if (kind == "server") check<ServerSpec>(json);
-  if (kind == "network") check<NetworkSpec>(json);
-  if (kind == "job") check<JobSpec>(json);
-  if (kind == "fault") check<FaultSpec>(json);
-  if (kind == "models") check<ModelsSpec>(json);
+  if (kind == "gpu") check<GpuSpec>(json, out);
+  if (kind == "nic") check<NicSpec>(json, out);
+  if (kind == "switch") check<SwitchSpec>(json, out);
+  if (kind == "server") check<ServerSpec>(json, out);
+  if (kind == "network") check<NetworkSpec>(json, out);
+  if (kind == "job") check<JobSpec>(json, out);
+  if (kind == "fault") check<FaultSpec>(json, out);
+  if (kind == "models") check<ModelsSpec>(json, out);
   if (kind == "fabric") {
     read_fabric(json, {}, out);
     fuzz::check_problems(out);
@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::check_problems(out);
   }
   if (kind == "link") {
-    if (const auto link = check<LinkSpec>(json)) {
+    if (const auto link = check<LinkSpec>(json, out)) {
       const LinkLaw law = link_law(*link, link_classes(), out);
       fuzz::check_problems(out);
       if (out.ok()) {

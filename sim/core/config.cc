@@ -164,7 +164,11 @@ void wrong_kind(const Json& json, const std::string& pointer, std::string_view w
 }
 
 void bad_choice(const Json& json, const std::string& pointer, const std::vector<std::string>& names, Diagnostics& d) {
-  if (!json.is_string()) return wrong_kind(json, pointer, "one of " + join(names, ", "), d);
+  if (!json.is_string()) {
+    const std::string shown = json.is_number() ? fmt::format("{}", json.number) : std::string(json.kind_name());
+    d.error(json.place, pointer, fmt::format("{} where a word is needed", shown), "one of " + join(names, ", "));
+    return;
+  }
   const auto nearest = nearest_name(json.text, names);
   d.error(json.place, pointer,
           fmt::format("\"{}\" is not known here{}", json.text,

@@ -113,6 +113,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   // A wrong token begins where the parser has stopped, unless it is one that is read to its end first.
   Place place_of_token(const std::string& what) const {
     if (what.find("unexpected number literal") != std::string::npos) return scalar_place(true);
+    if (what.find("number overflow") != std::string::npos) return scalar_place(true);
     if (what.find("unexpected string literal") != std::string::npos) return string_place();
     return here();
   }

@@ -61,6 +61,7 @@ class FabricBuilder {
     NodeNames names;
     const std::size_t before = out_.error_count();
     for (const NodeEntry& entry : spec.nodes) add_nodes(entry, type, names);
+    all_nodes_known_ = out_.error_count() == before;
     for (const LinkEntry& entry : spec.links) add_links(entry, type, names);
     if (out_.error_count() == before) check_type(type);  // else a node or a link is missing for a reason already told
     fabric_.types_.push_back(std::move(type));
@@ -139,6 +140,7 @@ class FabricBuilder {
     for (const std::string& id : *ids) {
       const auto found = names.find(id);
       if (found == names.end()) {
+        if (!all_nodes_known_) return {};  // it may be one that could not be read
         const auto nearest = names.size() <= kMostSuggested ? nearest_name(id, type.node_names) : std::nullopt;
         out_.error(entry.place, entry.pointer,
                    fmt::format("there is no node \"{}\"{}", id, nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
@@ -442,6 +444,7 @@ class FabricBuilder {
   LinkClasses classes_;
   Diagnostics& out_;
   Fabric fabric_;
+  bool all_nodes_known_ = true;  // of the server at hand
 };
 
 Fabric build_fabric(FabricSpec spec, LinkClasses classes, Diagnostics& out) {

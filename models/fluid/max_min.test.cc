@@ -214,7 +214,7 @@ TEST(MaxMin, RandomSystemsEqualNaiveFilling) {
 
 // The incremental solver after any history equals a solver that starts over.
 void random_history(bool remember, std::size_t cluster_size) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
     Luck luck{(seed << 32) + 12345};
     const std::size_t resources = 2 + luck.below(14);
     std::vector<double> capacities(resources, 0.05);

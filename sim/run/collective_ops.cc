@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "sim/core/check.hpp"
 #include "sim/core/hash.hpp"
@@ -188,6 +189,14 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
   const Fabric& fabric = routes_.fabric();
   const bool one_server = std::ranges::all_of(gpus, [&](NodeId gpu) { return fabric.node(gpu).server == fabric.node(gpus.front()).server; });
   const std::size_t most_flows = spreads(options.routing) && !one_server ? kMostSprayedFlows : kMostDirectFlows;
+  struct Chain {
+    Bytes bytes, piece;
+    std::vector<Hop> hops;
+    std::vector<Edge> edges;
+    std::vector<Share> shares;
+    Bandwidth cap;
+  };
+  std::vector<Chain> chains;
   for (std::uint32_t c = 0; c < phase.channels.size(); ++c) {
     const Channel& channel = phase.channels[c];
     dealt_ = channel.form == Channel::Form::direct;
@@ -206,6 +215,7 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
     start_channel(gpus.size());
     Bytes chunk = channel.chunk, slice = channel.slice;
     std::vector<Hop> hops;
+    std::vector<Edge> crossed;
     channel.for_each_edge([&](const Edge& edge) {
       const Hop hop = load_edge(edge, gpus, c, options);
       if (hop.cap.bps > 0) cap = smaller_cap(cap, scaled(hop.cap, 1 / edge.weight));
@@ -214,6 +224,7 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
       alpha_max = std::max(alpha_max, hop.alpha);
       ++edges;
       if (channel.form == Channel::Form::ring || channel.form == Channel::Form::chain) hops.push_back(hop);
+      if (channel.form == Channel::Form::chain) crossed.push_back(edge);
     });
     if (edges == 0) continue;
     Time fill{0};
@@ -231,13 +242,10 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
         }
         break;
       }
-      case Channel::Form::chain: {
-        // The first piece passes every hop; on the slowest the bytes themselves count.
-        const Bytes piece = chunk.count > 0 ? std::min(chunk, channel.bytes) : channel.bytes;
-        for (const Hop& hop : hops) fill += hop.alpha + transfer_time(piece, hop.rate);
-        fill -= transfer_time(piece, slowest);
-        break;
-      }
+      case Channel::Form::chain:
+        chains.push_back({channel.bytes, chunk.count > 0 ? std::min(chunk, channel.bytes) : channel.bytes, std::move(hops),
+                          std::move(crossed), take_shares(), cap});
+        continue;
       case Channel::Form::tree: {
         const Bytes piece = chunk.count > 0 ? std::min(chunk, channel.bytes) : channel.bytes;
         const std::int64_t hops_before = std::max<std::int64_t>(0, std::int64_t{channel.steps} - 1);
@@ -248,6 +256,21 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
       case Channel::Form::in_switch: fill = alpha_max * std::int64_t{channel.steps}; break;
     }
     add(workload_.add_way(take_shares(), {0}, cap), channel.bytes, fill);
+  }
+  // The first piece passes every hop before the bytes count on the slowest. Chains with the same hop at the same place pass it
+  // at the same time and share its rate.
+  std::map<std::tuple<std::size_t, std::uint32_t, std::uint32_t>, std::int64_t> together;
+  for (const Chain& chain : chains) {
+    for (std::size_t h = 0; h < chain.edges.size(); ++h) ++together[{h, chain.edges[h].src, chain.edges[h].dst}];
+  }
+  for (const Chain& chain : chains) {
+    Time fill{0}, longest{0};
+    for (std::size_t h = 0; h < chain.hops.size(); ++h) {
+      const Time time = transfer_time(chain.piece * together[{h, chain.edges[h].src, chain.edges[h].dst}], chain.hops[h].rate);
+      fill += chain.hops[h].alpha + time;
+      longest = std::max(longest, time);
+    }
+    add(workload_.add_way(chain.shares, {0}, chain.cap), chain.bytes, fill - longest);
   }
   if (workload_.operations[done].waits_for == 0) workload_.depend(after, done);
   return done;

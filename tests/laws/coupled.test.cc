@@ -59,11 +59,11 @@ TEST(CoupledIsExpanded, Direct) {
   }
 }
 
-// A chain's fill counts hops at the rate they have alone; eight chains side by side fill eight times slower. The expanded form
+// Chains that do not pass a hop at the same time may still meet later, which the fill does not see. The expanded form
 // has at most 64 pieces, so at 256 MiB they are longer than a chunk.
 TEST(CoupledIsExpanded, Chains) {
   expect_agreement(R"("algorithm": "ring", "collective": "broadcast", "size": "16 MiB", "channels": 1)", 0.05, 0.05);
-  expect_agreement(R"("algorithm": "ring", "collective": "broadcast", "size": "16 MiB")", 0.70, 0.05);
+  expect_agreement(R"("algorithm": "ring", "collective": "broadcast", "size": "16 MiB")", 0.20, 0.05);
   expect_agreement(R"("algorithm": "ring", "collective": "broadcast", "size": "256 MiB")", 0.16, 0.05);
 }
 

@@ -137,7 +137,7 @@ Loader::Target Loader::locate(std::string_view field, const std::string& referen
   std::ranges::sort(names);
   const auto nearest = nearest_name(reference, names);
   out_.error(place, pointer,
-             fmt::format("there is no {} named \"{}\"{}", kinds.empty() ? "component" : kinds.front(), reference,
+             fmt::format("there is no {} named \"{}\"{}", kinds.empty() || kinds.size() > 2 ? "component" : kinds.front(), reference,
                          nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}),
              kinds.empty() ? "this key does not take a component" : "see `weft list`");
   return {};

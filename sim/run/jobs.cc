@@ -135,7 +135,8 @@ void JobBuilder::add_collective(const JobSpec& spec, JobPlan& job, Placement& pl
     return;
   }
   if (static_cast<std::size_t>(spec.root) >= size) {
-    error(spec.place, spec.pointer + "/root", fmt::format("there is no rank {} in a group of {}", spec.root, size));
+    error(spec.place, spec.pointer + "/root", fmt::format("there is no rank {} in a group of {}", spec.root, size),
+          fmt::format("ranks count from 0 to {}", size - 1));
     return;
   }
   job.ranks = size;

@@ -14,6 +14,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+constexpr Bytes kMicrosecond = 12'500_B;
+
 // A workload over one link of 100 Gb/s (12.5 kB take 1 us) and one of 400 Gb/s.
 struct Bench {
   Workload workload;
@@ -27,7 +29,7 @@ struct Bench {
     slow = workload.add_way({&on_slow, 1}, 0_ns, {0});
     fast = workload.add_way({&on_fast, 1}, 0_ns, {0});
   }
-  OpId flow(std::uint32_t way, Bytes size = 12'500_B) { return workload.add_flow(way, size); }
+  OpId flow(std::uint32_t way, Bytes size = kMicrosecond) { return workload.add_flow(way, size); }
   ExecutorJob all(ExecutorJob job = {}) const {
     job.end_op = static_cast<std::uint32_t>(workload.operations.size());
     return job;

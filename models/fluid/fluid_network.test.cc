@@ -350,6 +350,33 @@ TEST(FluidNetwork, RandomCasesAgreeWithANaiveSimulation) {
   }
 }
 
+// Large enough for the solver's clusters: everybody sends to everybody, with caps, weights and late starters.
+TEST(FluidNetwork, LargeConnectedCasesAgreeWithANaiveSimulation) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    Luck luck{(seed << 32) + 99};
+    const std::uint32_t n = 9;
+    Case c;
+    c.capacities.assign(2 * n, 400_Gbps);
+    Time now{0};
+    for (std::uint32_t i = 0; i < n; ++i) {
+      for (std::uint32_t j = 0; j < n; ++j) {
+        Message m{{{i, 1}, {n + j, seed % 2 == 0 ? 1.0 : 0.5 + static_cast<double>(luck.below(3))}},
+                  {static_cast<std::int64_t>(100'000 + luck.below(900'000))}, now, 1_us};
+        if (seed > 3 && luck.below(5) == 0) m.cap = {static_cast<std::int64_t>(1 + luck.below(60)) * 1'000'000'000};
+        if (seed % 3 == 2 && luck.below(8) == 0) now += Time{static_cast<std::int64_t>(luck.below(3'000'000))};
+        c.messages.push_back(m);
+      }
+    }
+    if (seed > 2) c.changes = {{now + 20_us, 3, 100_Gbps}, {now + 40_us, 3, {0}}, {now + 60_us, 3, 800_Gbps}};
+    FluidNetwork network(c.capacities, {.merge_classes = seed % 2 == 0});
+    const std::vector<Time> mine = simulate(network, c.messages, c.changes);
+    const std::vector<Time> naive = simulate_naively(c.capacities, c.messages, c.changes);
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      ASSERT_LE(std::abs(mine[i].ps - naive[i].ps), 1) << "seed " << seed << " flow " << i;
+    }
+  }
+}
+
 TEST(FluidNetwork, MergedUnmergedAndRememberedAgree) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const Case c = random_case(seed);

@@ -92,11 +92,13 @@ void JobBuilder::add_job(const JobSpec& spec, Placement& placement) {
 }
 
 std::optional<std::vector<NodeId>> JobBuilder::take_gpus(const JobSpec& spec, Placement& placement) {
-  const auto wanted = spec.gpus ? static_cast<std::size_t>(*spec.gpus) : placement.free();
-  auto gpus = placement.take(wanted, spec.placement.policy, jobs_.size());
+  const auto& limit = spec.placement.gpus_per_server;
+  const std::size_t per_server = limit ? static_cast<std::size_t>(*limit) : Placement::kAllOfServer;
+  const auto wanted = spec.gpus ? static_cast<std::size_t>(*spec.gpus) : placement.free(per_server);
+  auto gpus = placement.take(wanted, spec.placement.policy, jobs_.size(), per_server);
   if (!gpus || gpus->empty()) {
     error(spec.place, spec.pointer + "/gpus",
-          fmt::format("{} GPUs are wanted, {} of {} are free", wanted, placement.free(), fabric_.gpus().size()),
+          fmt::format("{} GPUs are wanted, {} of {} are free", wanted, placement.free(per_server), fabric_.gpus().size()),
           "ask for fewer, or enlarge /fabric");
     return std::nullopt;
   }

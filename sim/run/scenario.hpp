@@ -46,9 +46,11 @@ constexpr auto enum_names(Pattern) {
 
 struct PlacementSpec {
   PlacementPolicy policy = PlacementPolicy::packed;
+  std::optional<std::int64_t> gpus_per_server;
   Json order;
   template <class V> void visit(V&& v) {
     v("policy", policy, "packed: fill servers in order; spread: one GPU per server in turn; random: by the seed");
+    v("gpus_per_server", gpus_per_server, "only the first so many GPUs of each server", between(1, 100'000));
     v("order", order, "order of parallel dimensions", NotYet{"orders of parallel dimensions"});
   }
 };

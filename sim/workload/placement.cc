@@ -157,15 +157,25 @@ std::vector<std::uint32_t> nic_owners(Routes& routes, std::span<const NodeId> gp
   return owners;
 }
 
-std::size_t Placement::free() const { return static_cast<std::size_t>(std::ranges::count(taken_, 0)); }
-
-std::optional<std::vector<NodeId>> Placement::take(std::size_t count, PlacementPolicy policy, std::uint64_t job) {
-  if (free() < count) return std::nullopt;
+// Positions in the fabric's GPUs, in rank order.
+std::vector<std::uint32_t> Placement::candidates(std::size_t per_server) const {
   const auto gpus = fabric_.gpus();
-  std::vector<std::uint32_t> order;
+  std::vector<std::uint32_t> out;
+  std::size_t of_server = 0;
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {
-    if (taken_[i] == 0) order.push_back(i);
+    if (i > 0 && fabric_.node(gpus[i]).server != fabric_.node(gpus[i - 1]).server) of_server = 0;
+    if (of_server++ < per_server && taken_[i] == 0) out.push_back(i);
   }
+  return out;
+}
+
+std::size_t Placement::free(std::size_t per_server) const { return candidates(per_server).size(); }
+
+std::optional<std::vector<NodeId>> Placement::take(std::size_t count, PlacementPolicy policy, std::uint64_t job,
+                                                   std::size_t per_server) {
+  const auto gpus = fabric_.gpus();
+  std::vector<std::uint32_t> order = candidates(per_server);
+  if (order.size() < count) return std::nullopt;
   if (policy == PlacementPolicy::spread) {
     std::map<std::uint32_t, std::uint32_t> seen;  // GPUs of the server so far
     std::vector<std::uint32_t> turn(gpus.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,14 +24,20 @@ constexpr auto enum_names(PlacementPolicy) {
 // Hands out GPUs, each at most once.
 class Placement {
  public:
+  static constexpr std::size_t kAllOfServer = std::numeric_limits<std::size_t>::max();
+
   Placement(const Fabric& fabric, std::uint64_t seed) : fabric_(fabric), seed_(seed), taken_(fabric.gpus().size(), 0) {}
 
-  std::size_t free() const;
+  // GPUs not taken, of the first `per_server` of each server.
+  std::size_t free(std::size_t per_server = kAllOfServer) const;
   // `count` GPUs in rank order; nullopt when fewer are free. packed: in the order of the fabric; spread: one of each server
   // in turn; random: by the seed.
-  std::optional<std::vector<NodeId>> take(std::size_t count, PlacementPolicy policy, std::uint64_t job);
+  std::optional<std::vector<NodeId>> take(std::size_t count, PlacementPolicy policy, std::uint64_t job,
+                                          std::size_t per_server = kAllOfServer);
 
  private:
+  std::vector<std::uint32_t> candidates(std::size_t per_server) const;
+
   const Fabric& fabric_;
   std::uint64_t seed_;
   std::vector<std::uint8_t> taken_;

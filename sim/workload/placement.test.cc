@@ -56,6 +56,16 @@ TEST(Placement, SpreadTakesOneOfEachServerInTurn) {
   EXPECT_THAT(names(fabric, *placement.take(2, PlacementPolicy::spread, 1)), ElementsAre("server1/g1", "server2/g1"));
 }
 
+TEST(Placement, TakesOnlyTheFirstGpusOfEachServerWhenAsked) {
+  const Fabric fabric = three_servers_of_two();
+  Placement placement(fabric, 1);
+  EXPECT_EQ(placement.free(1), fabric.server_count());
+  for (const NodeId gpu : *placement.take(fabric.server_count(), PlacementPolicy::packed, 0, 1)) {
+    EXPECT_EQ(gpu, fabric.local_node(fabric.node(gpu).server, fabric.type_of(fabric.node(gpu).server).gpus.front()));
+  }
+  EXPECT_FALSE(placement.take(1, PlacementPolicy::packed, 1, 1));
+}
+
 TEST(Placement, EveryGpuIsHandedOutOnceWhateverThePolicy) {
   const Fabric fabric = three_servers_of_two();
   for (const auto& policy : enum_names(PlacementPolicy{})) {

@@ -81,7 +81,8 @@ class NcclTests final : public Command {
     JobSpec& job = scenario.jobs.emplace_back();
     job.collective = collective;
     job.algorithm = algorithm_;
-    if (gpus_) job.gpus = *gpus_;
+    job.gpus = gpus_;
+    job.placement.gpus_per_server = per_node_;
     Progress progress(io.err);
     RunContext context = run_context(progress);
     context.explain = false;
@@ -123,18 +124,10 @@ class NcclTests final : public Command {
     if (nodes_) sets.push_back(fmt::format("/servers={}", *nodes_));
     if (nodes_ && *nodes_ == 1) sets.pop_back();
     Fabric fabric = load_fabric(fabric_, sets, diagnostics).fabric;
-    if (per_node_ || nodes_) {
-      const auto have = static_cast<std::int64_t>(fabric.gpus().size() / fabric.server_count());
-      const std::int64_t per_node = per_node_.value_or(have);
-      if (per_node != have && nodes_.value_or(1) > 1) {
-        throw InputError("error: --gpus-per-node below the server's GPUs needs a job placement that is not there yet\n");
-      }
-      const std::int64_t wanted = nodes_.value_or(static_cast<std::int64_t>(fabric.server_count())) * per_node;
-      if (wanted > static_cast<std::int64_t>(fabric.gpus().size())) {
-        throw InputError(fmt::format("error: {} GPUs are wanted, the fabric has {}\n    set /servers of the fabric\n", wanted,
-                                     fabric.gpus().size()));
-      }
-      gpus_ = wanted;
+    std::size_t fewest = fabric.gpus().size();
+    for (const ServerType& type : fabric.types()) fewest = std::min(fewest, type.gpus.size());
+    if (per_node_ && static_cast<std::size_t>(*per_node_) > fewest) {
+      throw InputError(fmt::format("error: --gpus-per-node: {} GPUs are wanted of each server, one has {}\n", *per_node_, fewest));
     }
     if (fabric.gpus().size() > kMostGpus) throw LimitReached(fmt::format("more than {} GPUs", kMostGpus));
     return fabric;

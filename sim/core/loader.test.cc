@@ -153,7 +153,7 @@ TEST(Loader, SetOnAMissingPathNamesTheNearest) {
           "{\"fabric\": {\"use\": \"pair\",\n \"set\": {\"/netwrok/link/rate\": \"1 Gb/s\"}}}")
           .problems(),
       "main.json:2:32: error: /netwrok/link/rate: the document has no \"netwrok\", did you mean "
-      "\"network\"?\n");
+      "\"network\"?\n    it has: servers, server, network\n");
   EXPECT_TRUE(contains(
       main_file(R"({"fabric": {"use": "pair", "set": {"/server/nodes/2/id": "x"}}})").problems(),
       "/server/nodes has 2 items, there is no item \"2\""));

@@ -60,7 +60,9 @@ TEST(Placement, TakesOnlyTheFirstGpusOfEachServerWhenAsked) {
   const Fabric fabric = three_servers_of_two();
   Placement placement(fabric, 1);
   EXPECT_EQ(placement.free(1), fabric.server_count());
-  for (const NodeId gpu : *placement.take(fabric.server_count(), PlacementPolicy::packed, 0, 1)) {
+  const auto taken = placement.take(fabric.server_count(), PlacementPolicy::packed, 0, 1);
+  ASSERT_TRUE(taken);
+  for (const NodeId gpu : *taken) {
     EXPECT_EQ(gpu, fabric.local_node(fabric.node(gpu).server, fabric.type_of(fabric.node(gpu).server).gpus.front()));
   }
   EXPECT_FALSE(placement.take(1, PlacementPolicy::packed, 1, 1));
@@ -162,7 +164,8 @@ TEST(GroupShape, PartsOfAMeshStillGetRingsOverLinks) {
   for (const auto& order : quad.orders) EXPECT_TRUE(is_permutation(order, 4));
   // A quarter of the cube that is not joined all round falls back to the order of ranks.
   const auto apart = test::nodes(fabric, {"gpu0", "gpu1", "gpu6", "gpu7"});
-  for (const auto& order : group_shape(routes, apart).orders) EXPECT_TRUE(is_permutation(order, 4));
+  const GroupShape shape = group_shape(routes, apart);
+  for (const auto& order : shape.orders) EXPECT_TRUE(is_permutation(order, 4));
 }
 
 TEST(GroupShape, ThroughASwitchEveryOrderIsAlikeAndThereAreSeveral) {
@@ -232,7 +235,8 @@ TEST(GroupShape, OrdersCoverEveryRankOnceForAnyGroup) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const std::size_t n = 2 + seed;
     const auto gpus = *Placement(fabric, seed).take(n, PlacementPolicy::random, 0);
-    for (const auto& order : group_shape(routes, gpus).orders) EXPECT_TRUE(is_permutation(order, n)) << seed;
+    const GroupShape shape = group_shape(routes, gpus);
+    for (const auto& order : shape.orders) EXPECT_TRUE(is_permutation(order, n)) << seed;
   }
 }
 

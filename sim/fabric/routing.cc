@@ -327,7 +327,7 @@ const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
     for (std::size_t g = 0; g < position; ++g) before += nearest(type.gpus[g]) == nics ? 1U : 0U;
     std::size_t sharing = before;
     for (std::size_t g = position; g < type.gpus.size(); ++g) sharing += nearest(type.gpus[g]) == nics ? 1U : 0U;
-    const std::size_t first = sharing == 0 ? 0 : before * std::max<std::size_t>(1, nics.size() / sharing) % nics.size();
+    const std::size_t first = sharing == 0 || nics.empty() ? 0 : before * std::max<std::size_t>(1, nics.size() / sharing) % nics.size();
     std::rotate(nics.begin(), nics.begin() + static_cast<std::ptrdiff_t>(first), nics.end());
   }
   nic_scratch_.clear();

@@ -218,6 +218,22 @@ TEST_F(OddJob, LargestAndSmallestQuantities) {
   EXPECT_LT(fine.seconds, 10);
 }
 
+// A GPU whose only way out is over another GPU: data does not pass through it, so some pairs have no way, and that is told.
+TEST_F(OddJob, AGpuBehindAGpu) {
+  const std::string hidden = R"({"nodes": [{"id": "gpu[0-1]", "kind": "gpu", "model": "p100-sxm2"}, {"id": "cpu0", "kind": "cpu"},
+    {"id": "nic0", "kind": "nic", "model": "cx4-edr"}], "links": [{"a": "gpu1", "b": "cpu0", "link": "pcie3-x16"},
+    {"a": "nic0", "b": "cpu0", "link": "pcie3-x16"}, {"a": "gpu0", "b": "gpu1", "link": "nvlink1"}]})";
+  const std::string path = folder_.file("fabric.json", fabric(several(2, hidden), "{" + kSwitch + R"(, "generator": "single-switch"})"));
+  const std::vector<std::string> commands[] = {
+      {"topo", path}, {"p2p", path}, {"tartan", path}, {"nccl-tests", "all_reduce_perf", "--fabric", path, "-b", "1M", "-e", "1M"}};
+  for (const auto& args : commands) {
+    const auto outcome = weft_cli(args);
+    EXPECT_THAT(outcome.code, testing::AnyOf(int{kOk}, int{kBadInput})) << testing::PrintToString(args) << outcome.err;
+    EXPECT_EQ(outcome.out.empty(), outcome.code != kOk);
+    EXPECT_EQ(outcome.err.empty(), outcome.code == kOk);
+  }
+}
+
 // ---- the largest server of the catalogue
 
 TEST(Nvl72, IsMeasured) {

@@ -43,6 +43,7 @@ FlowId AnalyticNetwork::start(const FlowRequest& request, Time now) {
   flow.fairness = request.fairness;
   flow.tag = request.tag;
   flow.order = started_++;
+  flow.begin = flow.leave = -1;
   for (const Share& share : flow.shares) {
     WEFT_CHECK(share.resource < resources_.size() && share.weight > 0, share.resource, share.weight);
   }
@@ -54,7 +55,7 @@ FlowId AnalyticNetwork::start(const FlowRequest& request, Time now) {
   return FlowId{id};
 }
 
-// On the resources. Whole multiples of a load go through the exact division.
+// On the resources, from now on. Whole multiples of a load go through the exact division.
 Time AnalyticNetwork::duration(const Flow& flow) const {
   Time longest = flow.cap.bps > 0 ? transfer_time(flow.size, flow.cap) : Time{0};
   for (const Share& share : flow.shares) {
@@ -69,9 +70,20 @@ Time AnalyticNetwork::duration(const Flow& flow) const {
       const double ps = flow.size.value() * factor / resource.capacity.bytes_per_ps();
       time = ps < 9e18 ? Time{static_cast<std::int64_t>(std::ceil(ps - 1e-6 - ps * 1e-13))} : Time::never();
     }
-    longest = std::max(longest, time);
+    const std::int64_t wait = std::max<std::int64_t>(0, resource.free_at - now_);
+    longest = std::max(longest, time == Time::never() ? time : Time{later(wait, time.ps)});
   }
   return longest;
+}
+
+// What the flows of this instant bring keeps those of later instants waiting.
+void AnalyticNetwork::book(const Flow& flow) {
+  for (const Share& share : flow.shares) {
+    Resource& resource = resources_[share.resource];
+    const double ps = flow.size.value() * share.weight / resource.capacity.bytes_per_ps();
+    const std::int64_t from = std::max(resource.free_at, now_);
+    resource.free_at = ps < 9e18 ? later(from, static_cast<std::int64_t>(ps)) : Time::never().ps;
+  }
 }
 
 void AnalyticNetwork::settle() {
@@ -100,6 +112,7 @@ void AnalyticNetwork::settle() {
   }
   for (const std::uint32_t id : fresh_) {
     for (const Share& share : flows_[id].shares) resources_[share.resource].load = 0;
+    if (flows_[id].begin == now_ && flows_[id].leave > now_) book(flows_[id]);
   }
   fresh_.clear();
 }

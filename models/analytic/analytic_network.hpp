@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The analytic model: every flow gets its finish time in closed form when it starts; nothing is simulated in between.
 //
-// Law:      a flow started at t is done at t + latency + size / min(cap, min over its resources r of phi C_r / load_r), where
-//           load_r = sum over the flows started at the same instant that cross r of w phi.
+// Law:      a flow started at t is done at t + latency + the longest of size / cap and, over its resources r, of wait_r + size
+//           load_r / (phi C_r), where load_r = sum over the flows started at the same instant that cross r of w phi, and wait_r
+//           is the work of earlier instants that r has still to do. So no resource ever carries more than its capacity.
 // Agrees:   exactly with the fluid model for a lone flow and for n equal flows started together on one resource.
-// Assumes:  flows started at other instants are not seen, and nobody takes up what another flow leaves unused; so the time is
-//           too short under staggered load and too long where loads differ along a path. It is a fast estimate, not a bound:
-//           for that see bounds.hpp.
+// Assumes:  earlier flows go first instead of sharing, and nobody takes up what another flow leaves unused; so the time is
+//           too long where loads differ along a path. It is a fast estimate, not a bound: for that see bounds.hpp.
 // Faults:   a change of capacity acts on flows that start afterwards. Over a resource without capacity a flow waits, and
 //           starts when all its resources have some.
 #pragma once
@@ -52,11 +52,13 @@ class AnalyticNetwork final : public NetworkModel {
     double moment = 0;       // sum of rate * begin over them: what runs now is rate * now - moment
     std::uint32_t running = 0;
     std::int64_t busy = 0, since = 0;
+    std::int64_t free_at = 0;  // when the work of earlier instants is done
   };
 
   void move_to(Time now);
   void settle();
   Time duration(const Flow& flow) const;
+  void book(const Flow& flow);
   void leave(std::uint32_t flow);
 
   std::vector<Resource> resources_;

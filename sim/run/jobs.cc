@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "sim/core/check.hpp"
 #include "sim/core/hash.hpp"
@@ -32,48 +33,66 @@ void JobBuilder::build() {
 
 // ---- faults
 
+std::vector<LinkId> JobBuilder::links_of(const FaultSpec& fault) {
+  std::vector<LinkId> links;
+  if (const auto node = fabric_.find_node(fault.target)) {
+    for (const LinkId l : fabric_.out_links(*node)) {
+      links.push_back(l);
+      links.push_back(fabric_.link(l).reverse);
+    }
+  } else if (const auto link = fabric_.find_link(fault.target)) {
+    links = {*link, fabric_.link(*link).reverse};
+  } else {
+    error(fault.place, fault.pointer + "/target", fmt::format("\"{}\" is not a node or a link of the fabric", fault.target),
+          "see `weft topo FABRIC --names '*'`");
+  }
+  return links;
+}
+
 void JobBuilder::apply_faults() {
+  struct Spell {
+    Time from, until;
+    double left;   // share of the capacity
+  };
+  std::map<LinkId, std::vector<Spell>> spells;
   for (const FaultSpec& fault : scenario_.faults) {
-    std::vector<LinkId> links;
-    if (const auto node = fabric_.find_node(fault.target)) {
-      for (const LinkId l : fabric_.out_links(*node)) {
-        links.push_back(l);
-        links.push_back(fabric_.link(l).reverse);
-      }
-    } else if (const auto link = fabric_.find_link(fault.target)) {
-      links = {*link, fabric_.link(*link).reverse};
-    } else {
-      error(fault.place, fault.pointer + "/target", fmt::format("\"{}\" is not a node or a link of the fabric", fault.target),
-            "see `weft topo FABRIC --names '*'`");
+    const bool down = fault.action == FaultAction::down;
+    if (!down && fault.factor <= 0) {
+      error(fault.place, fault.pointer + "/factor", "nothing is left", "use \"do\": \"down\"");
       continue;
     }
-    for (const LinkId l : links) {
-      const Link& link = fabric_.link(l);
-      const bool network = link.tier != Tier::scale_up && link.tier != Tier::host;
-      if (fault.action == FaultAction::down) {
-        if (fault.at.ps == 0 && !fault.until && network) {
-          routes_.network().set_down(l, true);
-          continue;
-        }
-        if (!fault.until) {
+    for (const LinkId l : links_of(fault)) {
+      const Tier tier = fabric_.link(l).tier;
+      if (down && !fault.until) {
+        if (fault.at.ps > 0 || tier == Tier::scale_up || tier == Tier::host) {
           error(fault.place, fault.pointer, "not yet: losing a link for good while the run goes on, or inside a server",
                 "put the fault of a network link at 0 s, give \"until\", or degrade the link");
           break;
         }
-        changes_.push_back({fault.at, l.v, {0}});
-      } else {
-        if (fault.factor <= 0) {
-          error(fault.place, fault.pointer + "/factor", "nothing is left", "use \"do\": \"down\"");
-          break;
-        }
-        changes_.push_back({fault.at, l.v, scaled(link.rate, fault.factor)});
+        routes_.network().set_down(l, true);
+        continue;
       }
-      if (fault.until) changes_.push_back({*fault.until, l.v, link.rate});
+      spells[l].push_back({fault.at, fault.until.value_or(Time::never()), down ? 0 : fault.factor});
+    }
+  }
+  // Where faults of one link overlap, what is left is the product.
+  for (const auto& [link, faults] : spells) {
+    std::vector<Time> turns;
+    for (const Spell& spell : faults) {
+      turns.push_back(spell.from);
+      if (spell.until < Time::never()) turns.push_back(spell.until);
+    }
+    std::ranges::sort(turns);
+    turns.erase(std::unique(turns.begin(), turns.end()), turns.end());
+    for (const Time turn : turns) {
+      double left = 1;
+      for (const Spell& spell : faults) {
+        if (spell.from <= turn && turn < spell.until) left *= spell.left;
+      }
+      changes_.push_back({turn, link.v, scaled(fabric_.link(link).rate, left)});
     }
   }
 }
-
-// ---- jobs
 
 void JobBuilder::add_job(const JobSpec& spec, Placement& placement) {
   JobPlan& job = jobs_.emplace_back();

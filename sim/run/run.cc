@@ -157,7 +157,10 @@ class Run {
       step.op = fmt::format("{}#{}", builder_.workload().labels[operation.label], at.v);
       step.start_s = executor.times(at).started.seconds();
       step.duration_s = (executor.times(at).finished - executor.times(at).started).seconds();
-      step.resource = operation.kind == Operation::Kind::delay ? "software" : slowest_of(operation.way);
+      // A delay after a flow is its latency, one after a barrier the software that starts a collective.
+      const OpId cause = executor.times(at).cause;
+      const bool after_flow = cause.valid() && builder_.workload().operations[cause].kind == Operation::Kind::flow;
+      step.resource = operation.kind != Operation::Kind::delay ? slowest_of(operation.way) : after_flow ? "latency" : "software";
       report.critical_path.push_back(std::move(step));
     }
     std::ranges::reverse(report.critical_path);

@@ -15,7 +15,8 @@ install(TARGETS ${targets} EXPORT weftTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 foreach(dir sim models calibrate)
   if(EXISTS "${PROJECT_SOURCE_DIR}/${dir}")
-    install(DIRECTORY ${dir} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weft" FILES_MATCHING PATTERN "*.hpp")
+    install(DIRECTORY ${dir} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weft" FILES_MATCHING PATTERN "*.hpp"
+            PATTERN "*.test.hpp" EXCLUDE)
   endif()
 endforeach()
 foreach(dir configs scenarios)

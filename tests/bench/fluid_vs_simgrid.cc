@@ -3,7 +3,7 @@
 //
 // SimGrid's CM02 lets a message wait for its path's latency first and share bandwidth afterwards, and weighs messages by
 // 1 / latency (its RTT unfairness of TCP). So here a message starts at step + latency with latency 0 and fairness 1 / latency.
-#include "fluid_vs_simgrid.traffic.hpp"
+#include "tests/bench/fluid_vs_simgrid.traffic.hpp"
 #include "models/fluid/fluid_network.hpp"
 
 namespace {

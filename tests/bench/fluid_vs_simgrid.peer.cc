@@ -2,7 +2,7 @@
 // The comparison's SimGrid side: one actor starts the messages of a step and waits for all of them.
 #include <simgrid/s4u.hpp>
 
-#include "fluid_vs_simgrid.traffic.hpp"
+#include "tests/bench/fluid_vs_simgrid.traffic.hpp"
 
 namespace sg = simgrid::s4u;
 

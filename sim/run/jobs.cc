@@ -185,7 +185,14 @@ bool JobBuilder::add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) 
   request.chunk = spec.chunk.value_or(Bytes{0});
   const Schedule schedule = algorithm->build(request, shape);
   job.algorithm = schedule.algorithm;
-  job.channels = request.channels;
+  // Only rings and trees run side by side; what an algorithm does not split counts as one.
+  std::size_t most = 1;
+  for (const Phase& phase : schedule.phases) most = std::max(most, phase.channels.size());
+  job.channels = std::min<std::size_t>(request.channels, most);
+  const bool in_switch = !schedule.phases.empty() && schedule.phases.front().channels.front().form == Channel::Form::in_switch;
+  if (in_switch && shape.switch_rate.bps > 0 && job.groups.size() == 1) {
+    job.notes.push_back(fmt::format("the switches reduce at most {} per GPU", to_text_bytes(shape.switch_rate)));
+  }
   CollectiveOptions options;
   options.costs = scenario_.models.collective;
   options.routing = fabric_.routing();

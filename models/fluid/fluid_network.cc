@@ -376,7 +376,8 @@ void FluidNetwork::collect_due(std::uint32_t id) {
     due_.push_back(static_cast<std::uint32_t>(id - capacities_.size()));
     return;
   }
-  const double most = reading(clock) + 2 * clock.level;  // spares the others the exact computation
+  // Spares the others the exact computation; generous by what that computation may round.
+  const double most = (reading(clock) + 2 * clock.level) * (1 + 1e-9);
   for (const MaxMin::User& user : solver_.users(id)) {
     const Membership& m = memberships_[user.variable];
     if (m.clock == id && m.due <= most && completion(clock, m.due) <= now_) due_.push_back(user.variable);

@@ -15,7 +15,7 @@ std::int64_t later(std::int64_t since, std::int64_t wait) {
 
 }  // namespace
 
-AnalyticNetwork::AnalyticNetwork(std::span<const Bandwidth> capacities, NetworkOptions) : resources_(capacities.size()) {
+AnalyticNetwork::AnalyticNetwork(std::span<const Bandwidth> capacities) : resources_(capacities.size()) {
   for (std::size_t r = 0; r < capacities.size(); ++r) resources_[r].capacity = capacities[r];
 }
 

@@ -16,14 +16,14 @@
 #include <span>
 #include <vector>
 
-#include "models/fluid/calendar.hpp"
+#include "sim/engine/calendar.hpp"
 #include "sim/run/network_model.hpp"
 
 namespace weft {
 
 class AnalyticNetwork final : public NetworkModel {
  public:
-  explicit AnalyticNetwork(std::span<const Bandwidth> capacities, NetworkOptions options = {});
+  explicit AnalyticNetwork(std::span<const Bandwidth> capacities);
 
   FlowId start(const FlowRequest& request, Time now) override;
   Time next_event() override;

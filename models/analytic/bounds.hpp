@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A time that no network model and no schedule can beat, printed beside every result.
+// A time that no network model can beat; tests hold every model to it. The `bound_s` of a report is its first term alone, over
+// the bytes that were carried.
 //
 // Law:      time >= max over resources r of  sum over messages m of w_mr s_m / C_r,   and
 //           time >= latency_m + max over r of w_mr s_m / C_r   for every message m (it is alone at best).

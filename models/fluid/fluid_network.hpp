@@ -21,7 +21,7 @@
 #include <span>
 #include <vector>
 
-#include "models/fluid/calendar.hpp"
+#include "sim/engine/calendar.hpp"
 #include "models/fluid/max_min.hpp"
 #include "models/fluid/min_tree.hpp"
 #include "sim/run/network_model.hpp"

@@ -195,10 +195,4 @@ void NetworkRoutes::set_down(LinkId link, bool down) {
   spread_size_ = 0;
 }
 
-std::size_t NetworkRoutes::memory_bytes() const {
-  std::size_t bytes = spread_size_ * sizeof(Share) + out_.size() * sizeof(Hop) + near_.size() * 4;
-  for (const auto& field : distance_) bytes += field.size() * sizeof(std::uint16_t);
-  return bytes;
-}
-
 }  // namespace weft

@@ -48,8 +48,6 @@ class NetworkRoutes {
   void set_down(LinkId link, bool down);
   bool is_down(LinkId link) const { return any_down_ && down_[link.v] != 0; }
 
-  std::size_t memory_bytes() const;
-
  private:
   struct Hop {
     LinkId link;

@@ -59,7 +59,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
         throw LimitReached(fmt::format("nothing can happen any more at {}: {} operations wait for each other ({} ...)", to_text(now),
                                        waiting, closed));
       }
-      throw LimitReached(fmt::format("nothing can happen any more at {}: {} operations are stuck ({} ...); a link they need is down",
+      throw LimitReached(fmt::format("nothing can happen any more at {}: {} operations are stuck ({} ...); a link they need is down, or they last beyond the clock",
                                      to_text(now), stuck, open));
     }
     now = next;

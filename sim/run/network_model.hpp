@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one interface behind which analytic, fluid and packet networks stand. The executor starts flows and asks when the next
+// The one interface behind which analytic and fluid networks stand, and a packet network will. The executor starts flows and asks when the next
 // thing happens; the model says which flows have finished.
 //
 // A flow occupies *resources*: directed links first (resource index = LinkId), then what else the fabric counts (the shared
@@ -26,8 +26,6 @@ struct FlowRequest {
   Time latency;                   // fixed part: the last byte arrives this much after the last one left
   Bandwidth cap{0};               // rate limit of the flow itself, 0 for none
   double fairness = 1;            // weight in max-min sharing (number of connections it stands for)
-  NodeId src, dst;                // for models that route by themselves
-  std::uint64_t hash = 0;         // flow label for ECMP
   std::uint64_t tag = 0;          // handed back in FlowDone
 };
 

@@ -182,6 +182,10 @@ std::string summary(const Report& report) {
     for (const Bottleneck& b : report.bottlenecks) {
       line(fmt::format("{:<44} {:>7.1f}% {:>16}", b.resource, 100 * b.share, time_text(b.gain_if_infinite_s)));
     }
+    const auto gains = [](const Bottleneck& b) { return b.gain_if_infinite_s > 0; };
+    if (report.explained && std::ranges::none_of(report.bottlenecks, gains)) {
+      line("no link: latency, or the collective's own pace (chunks in flight, reduction in the switch)");
+    }
   }
   if (!report.links.empty()) {
     line("");

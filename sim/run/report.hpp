@@ -72,6 +72,7 @@ struct Report {
   std::vector<LinkReport> links;
   std::size_t flows_cut = 0, links_cut = 0;  // left out by the cap
   std::vector<CriticalStep> critical_path;
+  bool explained = false;                    // the gains below were computed, not left at zero
   std::vector<Bottleneck> bottlenecks;       // one per tier and class of links in use
   std::vector<std::pair<Tier, LinkClass>> tiers;  // of each bottleneck, before they are sorted
   Evidence evidence;

@@ -188,6 +188,7 @@ class Run {
 
 // What the scenario would gain if each tier that carries traffic were not in the way, by running it again without.
 void explain(const Fabric& fabric, const Scenario& scenario, const RunContext& context, Report& report) {
+  report.explained = true;
   for (std::size_t i = 0; i < report.bottlenecks.size(); ++i) {
     Fabric faster = fabric;
     faster.speed_up(report.tiers[i].first, report.tiers[i].second, kAsGoodAsInfinite);

@@ -227,8 +227,8 @@ GroupShape group_shape(Routes& routes, std::span<const NodeId> gpus) {
     return shape;
   }
 
-  // One ring per NIC near the group's GPUs; all servers rotate their order to that NIC's GPU, every second one backwards, so
-  // that a ring leaves and enters on the same rail.
+  // One ring per NIC near the group's GPUs; all servers rotate their order to that NIC's GPU, every second one backwards, so that
+  // each hop between servers joins two GPUs of the same position (one rail).
   std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>> orders_of_type;  // by first server of a kind and size
   std::vector<std::vector<std::vector<std::uint32_t>>> inner;
   std::size_t rings = 1;

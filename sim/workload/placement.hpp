@@ -43,14 +43,15 @@ class Placement {
   std::vector<std::uint8_t> taken_;
 };
 
-// Servers, ring orders and in-switch reduction of a group. Inside a server whose GPUs form a mesh (no switch) the orders are
-// Hamiltonian cycles over direct links that together use every link as evenly as can be found; across servers ring k enters
-// and leaves each server at the same GPU, so that it stays on one rail (with an odd number of servers the ring must cross
-// rails once).
-// Positions of the GPUs of one server that are the first to call a NIC their own; ring k enters and leaves at owner k, and
-// takes that GPU's NIC k / owners (GPUs may have several). Never empty.
+// Positions of the GPUs of one server that are the first to call a NIC their own. Ring k starts its order at owner k and takes
+// that GPU's NIC k / owners (GPUs may have several). Never empty.
 std::vector<std::uint32_t> nic_owners(Routes& routes, std::span<const NodeId> gpus);
 
+// Servers, ring orders and in-switch reduction of a group. Inside a server whose GPUs form a mesh (no switch) the orders are
+// Hamiltonian cycles over direct links that together use every link as evenly as can be found. Across equal servers every
+// second one is walked backwards, so each hop between servers joins GPUs of the same position and stays on one rail; the hops
+// of a ring alternate between two rails, that of owner k and that of the last GPU of its order (with an odd number of
+// servers the hop that closes the ring changes rails).
 GroupShape group_shape(Routes& routes, std::span<const NodeId> gpus);
 
 }  // namespace weft

@@ -124,7 +124,8 @@ struct CollectiveRequest {
 };
 
 // The group as an algorithm sees it. `servers[i]` lists the ranks of one server, in order of their links; ranks are numbered
-// by the caller; `servers` empty: all in one. Sizes may differ. orders: preferred ring orders over all ranks, one per channel (from the fabric); empty: 0, 1, 2 ...
+// by the caller; `servers` empty: all in one. Sizes may differ.
+// orders: preferred ring orders over all ranks, one per channel (from the fabric); empty: 0, 1, 2 ...
 struct GroupShape {
   std::uint32_t ranks = 1;
   std::vector<std::vector<std::uint32_t>> servers;

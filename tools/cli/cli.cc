@@ -67,7 +67,7 @@ void refuse_extras(const CLI::App& app) {
 }
 
 int parse_and_run(std::vector<std::string> args, Io& io) {
-  CLI::App app{"Simulates GPU interconnect fabrics: bandwidth, latency and the time of a training step.", "weft"};
+  CLI::App app{"Simulates GPU interconnect fabrics: how long communication takes, and what limits it.", "weft"};
   app.set_version_flag("--version", std::string("weft " WEFT_VERSION));
   app.require_subcommand(0, 1);
   std::vector<std::pair<CLI::App*, std::unique_ptr<Command>>> commands;

@@ -63,7 +63,10 @@ class FabricBuilder {
     for (const NodeEntry& entry : spec.nodes) add_nodes(entry, type, names);
     all_nodes_known_ = out_.error_count() == before;
     for (const LinkEntry& entry : spec.links) add_links(entry, type, names);
-    if (out_.error_count() == before) check_type(type);  // else a node or a link is missing for a reason already told
+    if (out_.error_count() == before) {  // else a node or a link is missing for a reason already told
+      check_type(type);
+      check_nvlinks(type);
+    }
     fabric_.types_.push_back(std::move(type));
   }
 
@@ -235,6 +238,24 @@ class FabricBuilder {
     link.law = static_cast<std::uint16_t>(fabric_.laws_.size());
     fabric_.laws_.push_back(law);
     return link;
+  }
+
+  // More NVLinks than the part has is most likely a mistake, though nothing stops the simulation.
+  void check_nvlinks(const ServerType& type) {
+    std::vector<std::int64_t> links(type.nodes.size(), 0);
+    for (const Link& link : type.links) {
+      if (link.link_class == LinkClass::nvlink) links[link.from.v] += link.count;
+    }
+    for (std::size_t g = 0; g < type.gpus.size(); ++g) {
+      const GpuSpec& gpu = type.gpu_specs[g];
+      const std::int64_t has = gpu.nvlink ? gpu.nvlink->links : 0;
+      if (links[type.gpus[g]] <= has) continue;
+      out_.warning(type.spec.place, type.spec.pointer + "/links",
+                   fmt::format("\"{}\" is joined by {} NVLinks, its model {} has {}", type.node_names[type.gpus[g]],
+                               links[type.gpus[g]], gpu.name, has),
+                   "check the model and the links");
+      return;
+    }
   }
 
   // Every GPU must be able to reach every other node of interest, else a run would hang on it.

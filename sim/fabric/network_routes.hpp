@@ -46,6 +46,7 @@ class NetworkRoutes {
 
   // Takes a link (one direction) out of all ways, or back in.
   void set_down(LinkId link, bool down);
+  bool any_down() const { return any_down_; }
   bool is_down(LinkId link) const { return any_down_ && down_[link.v] != 0; }
 
  private:

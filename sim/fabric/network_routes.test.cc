@@ -208,5 +208,20 @@ TEST(Routes, NetworkLatencyCountsNicsSwitchesAndCables) {
   EXPECT_EQ(route_of(routes, "server0/g", "server1/g").latency, 2 * (30_ns + 70_ns + 500_ns) + 200_ns);
 }
 
+TEST(Routes, AGpuWhoseNicLostItsCableBorrowsAnother) {
+  const Fabric fabric = test::catalogue_fabric("hgx-h100+ib-ndr");
+  Routes routes(fabric);
+  const NodeId src = node(fabric, "server0/gpu0"), dst = node(fabric, "server1/gpu0");
+  routes.network().set_down(link(fabric, "server0/nic0:rail0/leaf0"), true);
+  const auto transfer = routes.transfer(src, dst);
+  ASSERT_TRUE(transfer);
+  EXPECT_EQ(weight_of(fabric, transfer->legs.front().route, "server0/nic0:rail0/leaf0"), 0);
+  for (const NodeId nic : fabric.nics()) {
+    if (fabric.node(nic).server != fabric.node(src).server) continue;
+    for (const LinkId l : fabric.out_links(nic)) routes.network().set_down(l, true);
+  }
+  EXPECT_FALSE(routes.transfer(src, dst)) << "no NIC of the server is left";
+}
+
 }  // namespace
 }  // namespace weft

@@ -336,16 +336,28 @@ const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
 }
 
 std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t channel, std::uint64_t port, bool outward) {
-  const auto& near = nics_of(gpu);
+  const auto ports_of = [&](NodeId nic) {
+    std::vector<LinkId> ports;
+    for (const LinkId l : fabric_.out_links(nic)) {
+      if (fabric_.node(fabric_.link(l).to).kind != NodeKind::network_switch) continue;
+      if (!network_.is_down(outward ? l : fabric_.link(l).reverse)) ports.push_back(l);
+    }
+    return ports;
+  };
+  // A NIC that lost its cables is left out; a GPU that has none left borrows another NIC of its server.
+  std::vector<NodeId> near = nics_of(gpu);
+  const auto cut_off = [&](NodeId nic) { return ports_of(nic).empty(); };
+  if (network_.any_down()) std::erase_if(near, cut_off);
+  if (near.empty() && network_.any_down()) {
+    const ServerId home = fabric_.node(gpu).server;
+    for (const std::uint32_t nic : fabric_.type_of(home).nics) near.push_back(fabric_.local_node(home, nic));
+    std::erase_if(near, cut_off);
+  }
   if (near.empty()) return std::nullopt;
   Attachment out;
   out.nics = static_cast<std::uint32_t>(near.size());
   out.nic = near[channel % near.size()];
-  std::vector<LinkId> ports;
-  for (const LinkId l : fabric_.out_links(out.nic)) {
-    if (fabric_.node(fabric_.link(l).to).kind != NodeKind::network_switch) continue;
-    if (!network_.is_down(outward ? l : fabric_.link(l).reverse)) ports.push_back(l);
-  }
+  const std::vector<LinkId> ports = ports_of(out.nic);
   if (ports.empty()) return std::nullopt;
   out.ports = static_cast<std::uint32_t>(ports.size());
   const LinkId up = ports[port % ports.size()];

@@ -11,6 +11,7 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kProgressEvery = 1 << 14;
+constexpr std::uint32_t kMostEndless = 2'000'000;   // iterations of a job that repeats until the end
 
 }  // namespace
 
@@ -154,6 +155,10 @@ void Executor::finish_job(std::uint32_t j, Time now) {
   times_[j].finished = now;
   ++done_[j];
   const ExecutorJob& job = jobs_[j];
+  if (job.until_end && done_[j] >= kMostEndless) {
+    throw LimitReached(fmt::format("a job that repeats until the end has run {} times and the end is not in sight at {}", kMostEndless,
+                                   to_text(now)));
+  }
   // An endless job whose iterations take no time would hold the clock: one of them says all.
   const bool again = job.until_end ? !only_endless_left() && now > iteration_start_[j] : done_[j] < job.iterations;
   if (again) {

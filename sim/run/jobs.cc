@@ -233,6 +233,7 @@ void JobBuilder::add_p2p(const JobSpec& spec, JobPlan& job) {
   const auto src = find_gpu(spec.p2p->src, spec.place, spec.pointer + "/p2p/src");
   const auto dst = find_gpu(spec.p2p->dst, spec.place, spec.pointer + "/p2p/dst");
   if (!src || !dst) return;
+  if (src == dst) return error(spec.place, spec.pointer + "/p2p/dst", "a copy from a GPU to itself crosses nothing", "name two GPUs");
   TransferOptions options;
   options.via = spec.p2p->via;
   options.peer_access = spec.p2p->peer_access;

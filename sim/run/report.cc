@@ -206,6 +206,8 @@ std::string summary(const Report& report) {
   line(fmt::format("values: {} measured, {} from datasheets, {} assumed", report.evidence.measured, report.evidence.datasheet,
                    report.evidence.assumed));
   for (const Warning& warning : report.warnings) line(fmt::format("warning ({}): {}", warning.code, warning.text));
+  // Names come from files; a terminal must not obey them.
+  std::ranges::replace_if(out, [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == 0x7F; }, '?');
   return out;
 }
 

@@ -58,6 +58,14 @@ class Run {
     for (std::size_t j = 0; j < builder_.jobs().size(); ++j) add_job_report(j, executor, report);
     add_links(executor, report);
     if (scenario_.observe.critical_path) add_critical_path(executor, report);
+    const auto late = [](const ScheduledChange& change) { return change.when.ps > 0; };
+    if (scenario_.fidelity == Fidelity::analytic && std::ranges::any_of(builder_.changes(), late)) {
+      report.warnings.push_back({"analytic-faults", "at analytic level a fault acts only on flows that start after it; use fluid"});
+    }
+    for (const JobSpec& job : scenario_.jobs) {
+      if (!job.expand || !job.chunk) continue;
+      report.warnings.push_back({"chunk", fmt::format("{}: the expanded form moves whole units and ignores \"chunk\"", job.name)});
+    }
     if (network_traffic_ <= 0) {
       report.warnings.push_back({"no-traffic", "no communication found: nothing in this scenario crosses a link"});
     }

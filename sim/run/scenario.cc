@@ -76,6 +76,9 @@ void check_job(const JobSpec& job, const FabricSpec&, Diagnostics& out) {
   if ((job.collective || job.pattern) && !job.size) {
     out.error(job.place, job.pointer, "the key \"size\" is missing", "e.g. \"size\": \"1 GiB\"");
   }
+  if (job.group_stride != 1 && !job.group_size) {
+    out.error(job.place, job.pointer + "/group_stride", "there are no groups", "add \"group_size\"");
+  }
   const bool times = job.repeat.kind == Json::Kind::integer && job.repeat.integer >= 1 && job.repeat.integer <= 1'000'000;
   const bool until_end = job.repeat.is_string() && job.repeat.text == "until-end";
   if (job.repeat.kind != Json::Kind::null && !times && !until_end) {

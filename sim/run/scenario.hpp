@@ -165,7 +165,7 @@ struct FaultSpec {
     v("do", action, "down, or degrade to `factor` of the capacity", required);
     v("at", at, "when", at_most(kLatest));
     v("until", until, "when it is repaired; never when absent", positive, at_most(kLatest));
-    v("factor", factor, "share of the capacity that is left when degraded", between(0, 1));
+    v("factor", factor, "share of the capacity that is left when degraded, 0.5 by default; faults of one link that overlap multiply", between(0, 1));
     v("detect", detect, "until the fault is noticed", NotYet{"rerouting while a run goes on; a link down from 0 s is avoided"});
     v("reroute", reroute, "from then until new ways are used", NotYet{"rerouting while a run goes on"});
   }

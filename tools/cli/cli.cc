@@ -105,6 +105,16 @@ int parse_and_run(std::vector<std::string> args, Io& io) {
   throw InputError(app.help());
 }
 
+// A file says {"use": NAME, "set": {"/servers": 4}}; the loaded document has the component in its place. A pointer as the file
+// is written, /fabric/use or /fabric/set/~1servers, therefore means /fabric or /fabric/servers.
+std::string resolved_pointer(const std::string& pointer) {
+  constexpr std::string_view kUse = "/use", kSet = "/set/";
+  if (pointer.size() > kUse.size() && pointer.ends_with(kUse)) return pointer.substr(0, pointer.size() - kUse.size());
+  const auto at = pointer.find(kSet);
+  if (at == std::string::npos) return pointer;
+  return pointer.substr(0, at) + json_pointer_unescape(pointer.substr(at + kSet.size())).value_or("");
+}
+
 void clear_places(Json& json) {
   json.place = {};
   for (Json& item : json.items) clear_places(item);
@@ -173,7 +183,7 @@ void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& 
     Json value = parse_json(text, "--set", trial);
     if (!trial.ok()) value = Json(text);
     clear_places(value);
-    loader.set(document, set.substr(0, equals), std::move(value));
+    loader.set(document, resolved_pointer(set.substr(0, equals)), std::move(value));
   }
 }
 

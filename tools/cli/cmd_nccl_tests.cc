@@ -66,6 +66,8 @@ class NcclTests final : public Command {
     const auto from = parse_size(from_), to = parse_size(to_);
     if (!from) diagnostics.error({}, "-b", fmt::format("\"{}\" is not a size", from_), "e.g. 8, 1M, \"1 MiB\"");
     if (!to) diagnostics.error({}, "-e", fmt::format("\"{}\" is not a size", to_), "e.g. 8G, \"1 GiB\"");
+    if (!(factor_ > 1 && factor_ < 1e9)) diagnostics.error({}, "-f", "the factor must be a number above 1", "e.g. 2");
+    if (gpus_ && (nodes_ || per_node_)) diagnostics.error({}, "-g", "--nodes and --gpus-per-node already count the GPUs", "give one or the other");
     if (from && to && *from > *to) diagnostics.error({}, "-b", "the smallest size is above the largest");
     if (!proto_.empty()) diagnostics.error({}, "--proto", "not yet: NCCL's protocols", "leave it out");
     if (!nccl_.empty()) diagnostics.error({}, "--nccl", "not yet: NCCL's releases", "leave it out");

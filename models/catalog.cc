@@ -16,29 +16,23 @@ namespace weft {
 
 LinkClasses link_classes() {
   static constexpr const LinkClassEntry* kAll[] = {
-      &kPcieLink,
-      &kNvlinkLink,
-      &kC2cLink,
-      &kInfinibandLink,
-      &kEthernetLink,
-      &kSlingshotLink,
-      &kCxlLink,
-      &kUalinkLink,
-      &kXgmiLink,
-      &kHccsLink,
-      &kSocketLink,
-      &kMemoryLink,
+      &kPcieLink, &kNvlinkLink, &kC2cLink,  &kInfinibandLink, &kEthernetLink, &kSlingshotLink,
+      &kCxlLink,  &kUalinkLink, &kXgmiLink, &kHccsLink,       &kSocketLink,   &kMemoryLink,
   };
   return kAll;
 }
 
-std::span<const AlgorithmEntry* const> collective_algorithms() { return collectives::all_algorithms(); }
+std::span<const AlgorithmEntry* const> collective_algorithms() {
+  return collectives::all_algorithms();
+}
 
 std::unique_ptr<NetworkModel> make_network(Fidelity fidelity, std::span<const Bandwidth> capacities,
                                            NetworkOptions options) {
   switch (fidelity) {
-    case Fidelity::analytic: return std::make_unique<AnalyticNetwork>(capacities);
-    case Fidelity::fluid: return std::make_unique<FluidNetwork>(capacities, options);
+    case Fidelity::analytic:
+      return std::make_unique<AnalyticNetwork>(capacities);
+    case Fidelity::fluid:
+      return std::make_unique<FluidNetwork>(capacities, options);
   }
   return nullptr;
 }

@@ -15,6 +15,7 @@ namespace weft {
 
 LinkClasses link_classes();
 std::span<const AlgorithmEntry* const> collective_algorithms();
-std::unique_ptr<NetworkModel> make_network(Fidelity fidelity, std::span<const Bandwidth> capacities, NetworkOptions options);
+std::unique_ptr<NetworkModel> make_network(Fidelity fidelity, std::span<const Bandwidth> capacities,
+                                           NetworkOptions options);
 
 }  // namespace weft

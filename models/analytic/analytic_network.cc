@@ -15,7 +15,8 @@ std::int64_t later(std::int64_t since, std::int64_t wait) {
 
 }  // namespace
 
-AnalyticNetwork::AnalyticNetwork(std::span<const Bandwidth> capacities) : resources_(capacities.size()) {
+AnalyticNetwork::AnalyticNetwork(std::span<const Bandwidth> capacities)
+    : resources_(capacities.size()) {
   for (std::size_t r = 0; r < capacities.size(); ++r) resources_[r].capacity = capacities[r];
 }
 
@@ -45,7 +46,8 @@ FlowId AnalyticNetwork::start(const FlowRequest& request, Time now) {
   flow.order = started_++;
   flow.begin = flow.leave = -1;
   for (const Share& share : flow.shares) {
-    WEFT_CHECK(share.resource < resources_.size() && share.weight > 0, share.resource, share.weight);
+    WEFT_CHECK(share.resource < resources_.size() && share.weight > 0, share.resource,
+               share.weight);
   }
   if (flow.size.count <= 0 || flow.shares.empty()) {
     arriving_.add(later(now_, flow.latency.ps), id);
@@ -68,7 +70,8 @@ Time AnalyticNetwork::duration(const Flow& flow) const {
       time = Time::never();
     } else {
       const double ps = flow.size.value() * factor / resource.capacity.bytes_per_ps();
-      time = ps < 9e18 ? Time{static_cast<std::int64_t>(std::ceil(ps - 1e-6 - ps * 1e-13))} : Time::never();
+      time = ps < 9e18 ? Time{static_cast<std::int64_t>(std::ceil(ps - 1e-6 - ps * 1e-13))}
+                       : Time::never();
     }
     const std::int64_t wait = std::max<std::int64_t>(0, resource.free_at - now_);
     longest = std::max(longest, time == Time::never() ? time : Time{later(wait, time.ps)});
@@ -90,7 +93,8 @@ void AnalyticNetwork::settle() {
   if (fresh_.empty()) return;
   ++counters_.events;
   for (const std::uint32_t id : fresh_) {
-    for (const Share& share : flows_[id].shares) resources_[share.resource].load += share.weight * flows_[id].fairness;
+    for (const Share& share : flows_[id].shares)
+      resources_[share.resource].load += share.weight * flows_[id].fairness;
   }
   for (const std::uint32_t id : fresh_) {
     Flow& flow = flows_[id];
@@ -166,7 +170,8 @@ void AnalyticNetwork::set_capacity(std::uint32_t resource, Bandwidth capacity, T
 
 double AnalyticNetwork::carried_bytes(std::uint32_t r) const {
   const Resource& resource = resources_[r];
-  return resource.booked + std::max(0.0, resource.rate * static_cast<double>(now_) - resource.moment);
+  return resource.booked +
+         std::max(0.0, resource.rate * static_cast<double>(now_) - resource.moment);
 }
 
 Time AnalyticNetwork::busy_time(std::uint32_t r) const {

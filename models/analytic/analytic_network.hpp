@@ -46,10 +46,10 @@ class AnalyticNetwork final : public NetworkModel {
   };
   struct Resource {
     Bandwidth capacity;
-    double load = 0;         // of this instant's flows
-    double booked = 0;       // bytes of flows that have left
-    double rate = 0;         // of flows on it, bytes per picosecond
-    double moment = 0;       // sum of rate * begin over them: what runs now is rate * now - moment
+    double load = 0;    // of this instant's flows
+    double booked = 0;  // bytes of flows that have left
+    double rate = 0;    // of flows on it, bytes per picosecond
+    double moment = 0;  // sum of rate * begin over them: what runs now is rate * now - moment
     std::uint32_t running = 0;
     std::int64_t busy = 0, since = 0;
     std::int64_t free_at = 0;  // when the work of earlier instants is done

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/analytic/analytic_network.hpp"
 
-#include <gtest/gtest.h>
-
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "models/fluid/fluid_network.hpp"
 
@@ -12,7 +12,8 @@ namespace {
 
 std::vector<FlowDone> drain(NetworkModel& network) {
   std::vector<FlowDone> done;
-  for (Time next = network.next_event(); next < Time::never(); next = network.next_event()) network.advance(next, done);
+  for (Time next = network.next_event(); next < Time::never(); next = network.next_event())
+    network.advance(next, done);
   return done;
 }
 
@@ -41,7 +42,8 @@ TEST(AnalyticNetwork, EqualFlowsOnOneLinkEqualFluid) {
     AnalyticNetwork analytic(capacities);
     FluidNetwork fluid(capacities);
     for (std::int64_t i = 0; i < n; ++i) {
-      const FlowRequest request{.shares = path, .size = 1_MiB, .latency = 1_us, .tag = static_cast<std::uint64_t>(i)};
+      const FlowRequest request{
+          .shares = path, .size = 1_MiB, .latency = 1_us, .tag = static_cast<std::uint64_t>(i)};
       analytic.start(request, Time{0});
       fluid.start(request, Time{0});
     }

@@ -35,12 +35,13 @@ Bound lower_bound(std::span<const Bandwidth> capacities, std::span<const BoundMe
       bytes[share.resource] += load;
       shortest[share.resource] = std::min(shortest[share.resource], message.latency.ps);
       const Bandwidth capacity = capacities[share.resource];
-      consider(capacity.bps > 0 ? round_down(load / capacity.bytes_per_ps()) : Time::never().ps, message.latency.ps,
-               share.resource);
+      consider(capacity.bps > 0 ? round_down(load / capacity.bytes_per_ps()) : Time::never().ps,
+               message.latency.ps, share.resource);
     }
   }
   for (std::uint32_t r = 0; r < capacities.size(); ++r) {
-    if (bytes[r] > 0 && capacities[r].bps > 0) consider(round_down(bytes[r] / capacities[r].bytes_per_ps()), shortest[r], r);
+    if (bytes[r] > 0 && capacities[r].bps > 0)
+      consider(round_down(bytes[r] / capacities[r].bytes_per_ps()), shortest[r], r);
   }
   return best;
 }

@@ -26,8 +26,8 @@ struct BoundMessage {
 
 struct Bound {
   static constexpr std::uint32_t kNoResource = 0xFFFFFFFFu;
-  Time time{0};                             // rounded down, so that no exact result is below it
-  std::uint32_t resource = kNoResource;     // where it is attained; kNoResource: by latency alone
+  Time time{0};                          // rounded down, so that no exact result is below it
+  std::uint32_t resource = kNoResource;  // where it is attained; kNoResource: by latency alone
 };
 
 // Time::never() when a message needs a resource without capacity.

@@ -2,13 +2,13 @@
 // The facts that the prefaces of the algorithms state: rounds, exact traffic, shape of trees, cost of large groups.
 #include "models/collectives/algorithms.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "models/collectives/parts.hpp"
 #include "models/collectives/rails.hpp"
@@ -31,7 +31,8 @@ GroupShape servers_of(std::uint32_t servers, std::uint32_t size) {
 std::uint64_t edge_count(const Schedule& schedule) {
   std::uint64_t count = 0;
   for (const Phase& phase : schedule.phases) {
-    for (const Channel& channel : phase.channels) channel.for_each_edge([&count](const Edge&) { ++count; });
+    for (const Channel& channel : phase.channels)
+      channel.for_each_edge([&count](const Edge&) { ++count; });
   }
   return count;
 }
@@ -60,7 +61,9 @@ TEST(Rounds, MatchTheClosedForms) {
     EXPECT_EQ(rounds(kInSwitch, all_reduce), 4U);
   }
   const GroupShape eight = servers_of(8, 4);
-  const auto rounds = [&](CollectiveKind kind) { return kHierarchical.build({.kind = kind, .size = 1_MiB}, eight).rounds; };
+  const auto rounds = [&](CollectiveKind kind) {
+    return kHierarchical.build({.kind = kind, .size = 1_MiB}, eight).rounds;
+  };
   EXPECT_EQ(rounds(all_reduce), 2U + 14U);
   EXPECT_EQ(rounds(reduce_scatter), 1U + 7U);
   EXPECT_EQ(rounds(all_gather), 1U + 7U);
@@ -68,7 +71,8 @@ TEST(Rounds, MatchTheClosedForms) {
 }
 
 TEST(Ring, EveryRankMovesTwiceTheDataButItsOwnShare) {
-  const Schedule s = kRing.build({.kind = all_reduce, .size = 24_MiB, .channels = 2}, {.ranks = 24});
+  const Schedule s =
+      kRing.build({.kind = all_reduce, .size = 24_MiB, .channels = 2}, {.ranks = 24});
   const Verification v = verify(s);
   for (std::uint32_t r = 0; r < 24; ++r) {
     EXPECT_EQ(v.bytes.sent_by(r), 2.0 * 23 * (1 << 20));
@@ -96,15 +100,18 @@ TEST(Tree, NoRankIsInnerInBothTrees) {
   for (std::uint32_t n = 3; n <= 130; ++n) {
     const GroupShape shape{.ranks = n};
     for (const CollectiveKind kind : {all_reduce, broadcast, reduce}) {
-      const Schedule s = kDoubleBinaryTree.build({.kind = kind, .size = 1_MiB, .root = n / 3}, shape);
+      const Schedule s =
+          kDoubleBinaryTree.build({.kind = kind, .size = 1_MiB, .root = n / 3}, shape);
       std::map<std::uint32_t, int> inner;
       for (const Channel& tree : s.phases[0].channels) {
         std::map<std::uint32_t, std::uint32_t> degree;
         for (const Edge& edge : tree.edges) ++degree[edge.src], ++degree[edge.dst];
         // A leaf has one neighbour, and each edge of all_reduce counts both ways.
-        for (const auto& entry : degree) inner[entry.first] += entry.second > (kind == all_reduce ? 2U : 1U);
+        for (const auto& entry : degree)
+          inner[entry.first] += entry.second > (kind == all_reduce ? 2U : 1U);
       }
-      for (const auto& entry : inner) EXPECT_LE(entry.second, 1) << "n " << n << " rank " << entry.first;
+      for (const auto& entry : inner)
+        EXPECT_LE(entry.second, 1) << "n " << n << " rank " << entry.first;
       const Verification v = verify(s);
       for (std::uint32_t r = 0; r < n; ++r) {
         const double limit = (kind == all_reduce ? 2.0 : 1.0) * (1 << 20);
@@ -117,14 +124,24 @@ TEST(Tree, NoRankIsInnerInBothTrees) {
 
 TEST(Tree, StepsAreTheEdgesOnTheLongestWay) {
   const GroupShape shape{.ranks = 16};
-  EXPECT_EQ(kDoubleBinaryTree.build({.kind = all_reduce, .size = 1_MiB}, shape).phases[0].channels[0].steps, 8U);
-  EXPECT_EQ(kDoubleBinaryTree.build({.kind = broadcast, .size = 1_MiB}, shape).phases[0].channels[0].steps, 4U);
+  EXPECT_EQ(kDoubleBinaryTree.build({.kind = all_reduce, .size = 1_MiB}, shape)
+                .phases[0]
+                .channels[0]
+                .steps,
+            8U);
+  EXPECT_EQ(kDoubleBinaryTree.build({.kind = broadcast, .size = 1_MiB}, shape)
+                .phases[0]
+                .channels[0]
+                .steps,
+            4U);
 }
 
 TEST(HalvingDoubling, MovesAsLittleAsARingForPowersOfTwo) {
   for (const std::uint32_t n : {2U, 8U, 64U}) {
-    const Verification v = verify(kHalvingDoubling.build({.kind = all_reduce, .size = 64_MiB}, {.ranks = n}));
-    for (std::uint32_t r = 0; r < n; ++r) EXPECT_EQ(v.bytes.sent_by(r), 2.0 * (n - 1) / n * (64 << 20));
+    const Verification v =
+        verify(kHalvingDoubling.build({.kind = all_reduce, .size = 64_MiB}, {.ranks = n}));
+    for (std::uint32_t r = 0; r < n; ++r)
+      EXPECT_EQ(v.bytes.sent_by(r), 2.0 * (n - 1) / n * (64 << 20));
   }
 }
 
@@ -142,7 +159,8 @@ TEST(Pairwise, EveryRoundIsAPermutation) {
 TEST(InSwitch, TrafficIsThatOfItsTable) {
   const GroupShape shape{.ranks = 8, .switch_reduces = true, .switch_rate = 450_GBps};
   const double whole = 8 << 20, part = 1 << 20;
-  const auto expect = [&](CollectiveKind kind, double up, double down, double root_up, double root_down) {
+  const auto expect = [&](CollectiveKind kind, double up, double down, double root_up,
+                          double root_down) {
     const Schedule s = kInSwitch.build({.kind = kind, .size = 8_MiB, .root = 3}, shape);
     const Verification v = verify(s);
     for (std::uint32_t r = 0; r < 8; ++r) {
@@ -164,7 +182,8 @@ TEST(InSwitch, TrafficIsThatOfItsTable) {
 TEST(Hierarchical, CrossesServersOnRailsOnlyAndAsLittleAsPossible) {
   const std::uint32_t servers = 4, size = 8, n = servers * size;
   const auto crossing = [&](CollectiveKind kind) {
-    const Verification v = verify(kHierarchical.build({.kind = kind, .size = Bytes{n << 10}}, servers_of(servers, size)));
+    const Verification v = verify(
+        kHierarchical.build({.kind = kind, .size = Bytes{n << 10}}, servers_of(servers, size)));
     double worst = 0;
     for (std::uint32_t i = 0; i < n; ++i) {
       double out = 0;
@@ -207,20 +226,24 @@ TEST(Pieces, AreChunksUpToALimit) {
   EXPECT_EQ(pieces_of({.chunk = 1_KiB}, 1_GiB), kMaxPieces);
   EXPECT_EQ(chunk_of({}, 1_GiB), kChunk);
   EXPECT_EQ(chunk_of({}, 3_B), 3_B);
-  EXPECT_EQ(fraction(Bytes{std::int64_t{1} << 60}, 2 * 65'535, 65'536), Bytes{(std::int64_t{1} << 61) - (std::int64_t{1} << 45)});
+  EXPECT_EQ(fraction(Bytes{std::int64_t{1} << 60}, 2 * 65'535, 65'536),
+            Bytes{(std::int64_t{1} << 61) - (std::int64_t{1} << 45)});
 }
 
 TEST(LargeGroups, StoreFewEdgesAndReadThemAll) {
-  const Schedule rings = kRing.build({.kind = all_reduce, .size = 1_GiB, .channels = 8}, {.ranks = 65'536});
+  const Schedule rings =
+      kRing.build({.kind = all_reduce, .size = 1_GiB, .channels = 8}, {.ranks = 65'536});
   EXPECT_EQ(edge_count(rings), 8U * 65'536);
-  const Schedule tree = kDoubleBinaryTree.build({.kind = all_reduce, .size = 1_GiB}, {.ranks = 65'536});
+  const Schedule tree =
+      kDoubleBinaryTree.build({.kind = all_reduce, .size = 1_GiB}, {.ranks = 65'536});
   EXPECT_EQ(edge_count(tree), 2U * 2 * 65'535);
 
   const Schedule direct = kDirect.build({.kind = all_to_all, .size = 1_GiB}, {.ranks = 1'024});
   EXPECT_TRUE(direct.phases[0].channels[0].edges.empty());
   EXPECT_EQ(edge_count(direct), 1'024U * 1'023);
 
-  const Schedule rails = kHierarchical.build({.kind = all_to_all, .size = 1_GiB}, servers_of(1'024, 8));
+  const Schedule rails =
+      kHierarchical.build({.kind = all_to_all, .size = 1_GiB}, servers_of(1'024, 8));
   ASSERT_EQ(rails.phases.size(), 2U);
   EXPECT_EQ(rails.phases[0].channels.size(), 1'024U);
   EXPECT_EQ(rails.phases[1].channels.size(), 8U);

@@ -20,7 +20,9 @@ struct Steps {
   CollectiveKind kind;
   std::uint32_t n, root;
 
-  bool outward() const { return kind == CollectiveKind::broadcast || kind == CollectiveKind::scatter; }
+  bool outward() const {
+    return kind == CollectiveKind::broadcast || kind == CollectiveKind::scatter;
+  }
   bool whole() const { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
 
   void operator()(const StepSink& sink) const {
@@ -29,11 +31,13 @@ struct Steps {
       const std::uint32_t d = 1U << (outward() ? rounds - 1 - round : round);
       for (std::uint32_t v = 0; v + d < n; v += 2 * d) {
         const std::uint32_t near = (v + root) % n, far = (v + d + root) % n;
-        Step step{.round = round, .src = outward() ? near : far, .dst = outward() ? far : near,
+        Step step{.round = round,
+                  .src = outward() ? near : far,
+                  .dst = outward() ? far : near,
                   .reduces = kind == CollectiveKind::reduce};
         if (!whole()) {
-          const std::uint32_t parts = std::min(d, n - v - d);          // of the subtree below v + d
-          const std::uint32_t straight = std::min(parts, n - far);    // before the ranks wrap
+          const std::uint32_t parts = std::min(d, n - v - d);       // of the subtree below v + d
+          const std::uint32_t straight = std::min(parts, n - far);  // before the ranks wrap
           step.unit = far;
           step.unit_count = straight;
           sink(step);
@@ -62,10 +66,11 @@ const AlgorithmEntry kBinomial{
     .name = "binomial",
     .summary = "broadcast, reduce, gather and scatter along a binomial tree, log2 N rounds",
     .reference = "Thakur, Rabenseifner and Gropp, IJHPCA 2005",
-    .supports = [](CollectiveKind kind, const GroupShape&) {
-      using enum CollectiveKind;
-      return kind == broadcast || kind == reduce || kind == gather || kind == scatter;
-    },
+    .supports =
+        [](CollectiveKind kind, const GroupShape&) {
+          using enum CollectiveKind;
+          return kind == broadcast || kind == reduce || kind == gather || kind == scatter;
+        },
     .build = build};
 
 }  // namespace weft::collectives

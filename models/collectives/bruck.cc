@@ -32,7 +32,8 @@ struct Steps {
       const std::uint32_t dst = (src + n - hop) % n;
       const std::uint32_t straight = std::min(blocks, n - src);  // blocks before the numbers wrap
       sink({.round = k, .src = src, .dst = dst, .unit_count = straight, .unit = src});
-      if (straight < blocks) sink({.round = k, .src = src, .dst = dst, .unit_count = blocks - straight, .unit = 0});
+      if (straight < blocks)
+        sink({.round = k, .src = src, .dst = dst, .unit_count = blocks - straight, .unit = 0});
     }
   }
   void exchange(std::uint32_t k, const StepSink& sink) const {
@@ -41,7 +42,10 @@ struct Steps {
       for (std::uint32_t way = hop; way < n; ++way) {
         if ((way & hop) == 0) continue;
         const std::uint32_t at = (s + (way & (hop - 1))) % n;
-        sink({.round = k, .src = at, .dst = (at + hop) % n, .unit = std::uint64_t{s} * n + (s + way) % n});
+        sink({.round = k,
+              .src = at,
+              .dst = (at + hop) % n,
+              .unit = std::uint64_t{s} * n + (s + way) % n});
       }
     }
   }
@@ -49,8 +53,8 @@ struct Steps {
 
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   const std::uint32_t n = shape.ranks;
-  Schedule schedule =
-      start(kBruck.name, request, shape, request.kind == CollectiveKind::all_gather ? n : std::uint64_t{n} * n);
+  Schedule schedule = start(kBruck.name, request, shape,
+                            request.kind == CollectiveKind::all_gather ? n : std::uint64_t{n} * n);
   if (n == 1) return schedule;
   schedule.rounds = ceil_log2(n);
   schedule.steps = Steps{request.kind, n};
@@ -63,9 +67,10 @@ const AlgorithmEntry kBruck{
     .name = "bruck",
     .summary = "all_gather and all_to_all in log2 N rounds for small messages",
     .reference = "Bruck et al., IEEE TPDS 1997",
-    .supports = [](CollectiveKind kind, const GroupShape&) {
-      return kind == CollectiveKind::all_gather || kind == CollectiveKind::all_to_all;
-    },
+    .supports =
+        [](CollectiveKind kind, const GroupShape&) {
+          return kind == CollectiveKind::all_gather || kind == CollectiveKind::all_to_all;
+        },
     .build = build};
 
 }  // namespace weft::collectives

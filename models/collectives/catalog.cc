@@ -7,15 +7,8 @@ namespace weft::collectives {
 
 std::span<const AlgorithmEntry* const> all_algorithms() {
   static constexpr std::array kAll{
-      &kRing,
-      &kDoubleBinaryTree,
-      &kHalvingDoubling,
-      &kDirect,
-      &kPairwise,
-      &kBruck,
-      &kBinomial,
-      &kHierarchical,
-      &kInSwitch,
+      &kRing,  &kDoubleBinaryTree, &kHalvingDoubling, &kDirect,   &kPairwise,
+      &kBruck, &kBinomial,         &kHierarchical,    &kInSwitch,
   };
   return kAll;
 }

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every algorithm of the catalogue must keep, for every kind it supports and odd shapes of groups.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -10,6 +7,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "models/collectives/algorithms.hpp"
 #include "models/collectives/parts.hpp"
@@ -29,9 +28,10 @@ struct Case {
   std::string text() const {
     std::string servers;
     for (const Ranks& server : shape.servers) servers += fmt::format(" {}", server.size());
-    return fmt::format("{} kind {} ranks {} size {} root {} channels {} chunk {} orders {} servers{}", entry->name,
-                       static_cast<int>(request.kind), shape.ranks, request.size.count, request.root, request.channels,
-                       request.chunk.count, shape.orders.size(), servers);
+    return fmt::format(
+        "{} kind {} ranks {} size {} root {} channels {} chunk {} orders {} servers{}", entry->name,
+        static_cast<int>(request.kind), shape.ranks, request.size.count, request.root,
+        request.channels, request.chunk.count, shape.orders.size(), servers);
   }
 };
 
@@ -91,15 +91,33 @@ void expect_no_less_than_the_bound(const Case& c, const Schedule& s, const Verif
     const bool root = r == s.request.root;
     double out = 0, in = 0;
     switch (s.request.kind) {
-      case all_reduce: out = in = size; break;
-      case all_gather: out = own, in = size - own; break;
-      case reduce_scatter: out = size - own, in = own; break;
-      case all_to_all: out = size - own, in = own * (n - 1); break;
-      case broadcast: (root ? out : in) = size; break;
-      case reduce: (root ? in : out) = size; break;
-      case gather: (root ? in : out) = root ? size - own : own; break;
-      case scatter: (root ? out : in) = root ? size - own : own; break;
-      case send_recv: out = in = size; break;
+      case all_reduce:
+        out = in = size;
+        break;
+      case all_gather:
+        out = own, in = size - own;
+        break;
+      case reduce_scatter:
+        out = size - own, in = own;
+        break;
+      case all_to_all:
+        out = size - own, in = own * (n - 1);
+        break;
+      case broadcast:
+        (root ? out : in) = size;
+        break;
+      case reduce:
+        (root ? in : out) = size;
+        break;
+      case gather:
+        (root ? in : out) = root ? size - own : own;
+        break;
+      case scatter:
+        (root ? out : in) = root ? size - own : own;
+        break;
+      case send_recv:
+        out = in = size;
+        break;
     }
     EXPECT_GE(v.bytes.sent_by(r), out) << c.text() << " rank " << r;
     EXPECT_GE(v.bytes.received_by(r), in) << c.text() << " rank " << r;
@@ -123,7 +141,8 @@ void check(const Case& c) {
     // Rounding: a byte per unit that a channel leaves out or splits; `hierarchical` counts in units of equal size, of which
     // an edge carries up to N, in all_to_all (N / 2)^2.
     double tolerance = 2.0 * (channel_count(c.request) + 1);
-    if (c.entry == &kHierarchical) tolerance += s.ranks * (c.request.kind == CollectiveKind::all_to_all ? s.ranks / 4.0 : 1);
+    if (c.entry == &kHierarchical)
+      tolerance += s.ranks * (c.request.kind == CollectiveKind::all_to_all ? s.ranks / 4.0 : 1);
     ASSERT_THAT(compare_phases(s, v, tolerance), IsEmpty()) << c.text();
     for (const Phase& phase : s.phases) {
       EXPECT_FALSE(phase.channels.empty()) << c.text();
@@ -159,15 +178,18 @@ TEST_P(Algorithm, IsProvedForEveryNumberOfRanksAndChannels) {
   for (const std::uint32_t n : counts) {
     for (std::uint32_t channels = 1; channels <= 3; ++channels) {
       // 100 KB in chunks of 4 KB: pipelines of 4 to 25 pieces; sizes that no unit divides.
-      check_kinds(*GetParam(), shape_of({n}), {.size = 99'991_B, .channels = channels, .chunk = 4'000_B});
+      check_kinds(*GetParam(), shape_of({n}),
+                  {.size = 99'991_B, .channels = channels, .chunk = 4'000_B});
       if (HasFatalFailure()) return;
     }
   }
 }
 
 TEST_P(Algorithm, IsProvedForEveryPartitionIntoServers) {
-  std::vector<std::vector<std::uint32_t>> partitions{{8, 8, 7}, {1, 5, 2}, {8, 8}, {4, 4, 4}, {1, 1, 1, 1}, {2, 3},
-                                                     {8, 8, 8}, {1, 8}, {23}, {3, 3, 3, 3, 3, 3, 3, 3}, {8, 8, 8, 8, 8}};
+  std::vector<std::vector<std::uint32_t>> partitions{
+      {8, 8, 7},      {1, 5, 2}, {8, 8}, {4, 4, 4}, {1, 1, 1, 1},
+      {2, 3},         {8, 8, 8}, {1, 8}, {23},      {3, 3, 3, 3, 3, 3, 3, 3},
+      {8, 8, 8, 8, 8}};
   Random random(1, "partitions");
   for (std::uint32_t i = 0; i < 30; ++i) partitions.push_back(random_composition(2 + i, random));
   for (const auto& sizes : partitions) {
@@ -196,7 +218,9 @@ TEST_P(Algorithm, KeepsItsLawsForAnySize) {
     for (const Bytes size : {0_B, 1_B, 2_B, 5_B, 23_B, 25_B, 1'000_B, 1'048'577_B}) {
       for (const std::uint32_t channels : {1U, 3U}) {
         check_kinds(*GetParam(), shape_of({n}), {.size = size, .channels = channels});
-        check_kinds(*GetParam(), shape_of(n > 2 ? std::vector<std::uint32_t>{2, n - 2} : std::vector<std::uint32_t>(n, 1)),
+        check_kinds(*GetParam(),
+                    shape_of(n > 2 ? std::vector<std::uint32_t>{2, n - 2}
+                                   : std::vector<std::uint32_t>(n, 1)),
                     {.size = size, .channels = channels});
         if (HasFatalFailure()) return;
       }
@@ -208,12 +232,16 @@ TEST_P(Algorithm, VisitsTheSameStepsEveryTimeAndInEveryCopy) {
   const GroupShape shape = shape_of({4, 4});
   for (const CollectiveKind kind : kinds()) {
     if (!GetParam()->supports(kind, shape)) continue;
-    const auto copied = [&] { return Schedule(GetParam()->build({.kind = kind, .size = 1_MiB}, shape)); };
+    const auto copied = [&] {
+      return Schedule(GetParam()->build({.kind = kind, .size = 1_MiB}, shape));
+    };
     const Schedule s = copied();
     const Schedule again = s;
     const auto visit = [](const Schedule& x) {
       std::vector<std::uint64_t> seen;
-      x.steps([&seen](const Step& t) { seen.insert(seen.end(), {t.round, t.src, t.dst, t.unit, t.unit_count}); });
+      x.steps([&seen](const Step& t) {
+        seen.insert(seen.end(), {t.round, t.src, t.dst, t.unit, t.unit_count});
+      });
       return seen;
     };
     EXPECT_EQ(visit(s), visit(s));
@@ -222,7 +250,8 @@ TEST_P(Algorithm, VisitsTheSameStepsEveryTimeAndInEveryCopy) {
 }
 
 // The proof is worth what it refuses: every schedule with one step lost, repeated or sent elsewhere must be found out.
-Schedule with_step(const Schedule& s, std::uint64_t which, const std::function<void(const Step&, const StepSink&)>& change) {
+Schedule with_step(const Schedule& s, std::uint64_t which,
+                   const std::function<void(const Step&, const StepSink&)>& change) {
   Schedule mutant = s;
   mutant.steps = [steps = s.steps, which, change](const StepSink& sink) {
     std::uint64_t index = 0;
@@ -235,11 +264,14 @@ TEST_P(Algorithm, MutantsAreFoundOut) {
   const GroupShape shape = shape_of({3, 4});
   for (const CollectiveKind kind : kinds()) {
     if (!GetParam()->supports(kind, shape)) continue;
-    const Schedule s = GetParam()->build({.kind = kind, .size = 10'000_B, .root = 2, .channels = 2, .chunk = 2'000_B}, shape);
+    const Schedule s = GetParam()->build(
+        {.kind = kind, .size = 10'000_B, .root = 2, .channels = 2, .chunk = 2'000_B}, shape);
     const Verification proof = verify(s);
     ASSERT_TRUE(proof.ok()) << proof.text();
     for (std::uint64_t i = 0; i < proof.step_count; ++i) {
-      const auto text = [&] { return fmt::format("{} kind {} step {}", s.algorithm, static_cast<int>(kind), i); };
+      const auto text = [&] {
+        return fmt::format("{} kind {} step {}", s.algorithm, static_cast<int>(kind), i);
+      };
       bool reduces = false, to_itself = false;
       const Verification lost = verify(with_step(s, i, [&](const Step& step, const StepSink&) {
         reduces = step.reduces;
@@ -248,10 +280,12 @@ TEST_P(Algorithm, MutantsAreFoundOut) {
       // A multicast also writes to the rank that sent the data, which holds it anyway.
       EXPECT_TRUE(!lost.ok() || to_itself) << text();
       if (reduces) {
-        EXPECT_FALSE(verify(with_step(s, i, [](const Step& step, const StepSink& sink) {
-                       sink(step);
-                       sink(step);
-                     })).ok())
+        EXPECT_FALSE(verify(with_step(s, i,
+                                      [](const Step& step, const StepSink& sink) {
+                                        sink(step);
+                                        sink(step);
+                                      }))
+                         .ok())
             << text();
       }
       const Verification astray = verify(with_step(s, i, [&](Step step, const StepSink& sink) {
@@ -262,12 +296,14 @@ TEST_P(Algorithm, MutantsAreFoundOut) {
       // A partial sum may take another way and still be added once: then only the traffic can tell.
       const bool harmless = to_itself || (reduces && astray.ok());
       EXPECT_TRUE(!astray.ok() || harmless) << text();
-      EXPECT_TRUE(!harmless || s.phases.empty() || !compare_phases(s, astray, 100).empty()) << text();
+      EXPECT_TRUE(!harmless || s.phases.empty() || !compare_phases(s, astray, 100).empty())
+          << text();
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, Algorithm, ::testing::ValuesIn(all_algorithms().begin(), all_algorithms().end()),
+INSTANTIATE_TEST_SUITE_P(Catalogue, Algorithm,
+                         ::testing::ValuesIn(all_algorithms().begin(), all_algorithms().end()),
                          [](const auto& entry) { return std::string(entry.param->name); });
 
 TEST(Catalogue, NamesAreUniqueAndFound) {
@@ -284,7 +320,9 @@ TEST(Catalogue, NamesAreUniqueAndFound) {
 TEST(Catalogue, EveryKindHasAnAlgorithmForEveryGroup) {
   for (const CollectiveKind kind : kinds()) {
     EXPECT_TRUE(std::any_of(all_algorithms().begin(), all_algorithms().end(),
-                            [&](const AlgorithmEntry* entry) { return entry->supports(kind, GroupShape{.ranks = 3}); }));
+                            [&](const AlgorithmEntry* entry) {
+                              return entry->supports(kind, GroupShape{.ranks = 3});
+                            }));
   }
 }
 

@@ -19,7 +19,11 @@ void spread(std::uint32_t n, std::uint32_t round, bool reducing, const StepSink&
   for (std::uint32_t src = 0; src < n; ++src) {
     for (std::uint32_t dst = 0; dst < n; ++dst) {
       if (src != dst) {
-        sink({.round = round, .src = src, .dst = dst, .unit = reducing ? dst : src, .reduces = reducing});
+        sink({.round = round,
+              .src = src,
+              .dst = dst,
+              .unit = reducing ? dst : src,
+              .reduces = reducing});
       }
     }
   }
@@ -48,13 +52,17 @@ struct WithRoot {
   CollectiveKind kind;
   std::uint32_t n, root;
 
-  bool outward() const { return kind == CollectiveKind::broadcast || kind == CollectiveKind::scatter; }
+  bool outward() const {
+    return kind == CollectiveKind::broadcast || kind == CollectiveKind::scatter;
+  }
   bool whole() const { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
 
   void operator()(const StepSink& sink) const {
     for (std::uint32_t r = 0; r < n; ++r) {
       if (r == root) continue;
-      sink({.src = outward() ? root : r, .dst = outward() ? r : root, .unit = whole() ? 0 : r,
+      sink({.src = outward() ? root : r,
+            .dst = outward() ? r : root,
+            .unit = whole() ? 0 : r,
             .reduces = kind == CollectiveKind::reduce});
     }
   }
@@ -99,10 +107,12 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
     case gather:
     case scatter: {
       const WithRoot steps{request.kind, n, request.root};
-      Channel channel{.form = Channel::Form::direct, .bytes = steps.whole() ? request.size : fraction(request.size, 1, n)};
+      Channel channel{.form = Channel::Form::direct,
+                      .bytes = steps.whole() ? request.size : fraction(request.size, 1, n)};
       for (std::uint32_t r = 0; r < n; ++r) {
         if (r == request.root) continue;
-        channel.edges.push_back(steps.outward() ? Edge{request.root, r, 1} : Edge{r, request.root, 1});
+        channel.edges.push_back(steps.outward() ? Edge{request.root, r, 1}
+                                                : Edge{r, request.root, 1});
       }
       add_phase(std::move(channel));
       schedule.steps = steps;
@@ -121,11 +131,10 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
 
 }  // namespace
 
-const AlgorithmEntry kDirect{
-    .name = "direct",
-    .summary = "every pair that has something to exchange does so at once",
-    .reference = "Thakur, Rabenseifner and Gropp, IJHPCA 2005",
-    .supports = supports,
-    .build = build};
+const AlgorithmEntry kDirect{.name = "direct",
+                             .summary = "every pair that has something to exchange does so at once",
+                             .reference = "Thakur, Rabenseifner and Gropp, IJHPCA 2005",
+                             .supports = supports,
+                             .build = build};
 
 }  // namespace weft::collectives

@@ -34,8 +34,8 @@ struct Tree {
 };
 
 // The tree over positions [low, high) with `low` even; returns the root's height. `ranks` maps positions to ranks.
-std::uint32_t grow(std::uint32_t low, std::uint32_t high, std::uint32_t depth, const Ranks& ranks, Tree& tree,
-                   std::uint32_t& root) {
+std::uint32_t grow(std::uint32_t low, std::uint32_t high, std::uint32_t depth, const Ranks& ranks,
+                   Tree& tree, std::uint32_t& root) {
   const std::uint32_t n = high - low;
   if (n == 1) {
     root = ranks[low];
@@ -60,7 +60,8 @@ Tree tree_over(const Ranks& ranks, bool below_root, std::uint32_t root) {
   Tree tree;
   tree.links.reserve(ranks.size());
   std::uint32_t top = 0;
-  const std::uint32_t height = grow(0, static_cast<std::uint32_t>(ranks.size()), below_root ? 1 : 0, ranks, tree, top);
+  const std::uint32_t height =
+      grow(0, static_cast<std::uint32_t>(ranks.size()), below_root ? 1 : 0, ranks, tree, top);
   if (below_root) tree.links.push_back({top, root, height, 1});
   tree.root = below_root ? root : top;
   tree.depth = height + (below_root ? 1 : 0);
@@ -83,7 +84,8 @@ struct Steps {
 
   std::uint32_t rounds() const {
     std::uint32_t rounds = 0;
-    for (const Tree& tree : trees) rounds = std::max(rounds, (up && down ? 2 : 1) * tree.depth + pieces - 1);
+    for (const Tree& tree : trees)
+      rounds = std::max(rounds, (up && down ? 2 : 1) * tree.depth + pieces - 1);
     return rounds;
   }
 
@@ -97,11 +99,19 @@ struct Steps {
           const std::uint32_t rising = round - link.height;
           const std::uint32_t falling = round - (up ? trees[t].depth : 0) - (link.depth - 1);
           if (up && rising < pieces) {
-            sink({.round = round, .src = link.child, .dst = link.parent, .unit = first + rising, .channel = t / 2,
+            sink({.round = round,
+                  .src = link.child,
+                  .dst = link.parent,
+                  .unit = first + rising,
+                  .channel = t / 2,
                   .reduces = true});
           }
           if (down && falling < pieces) {
-            sink({.round = round, .src = link.parent, .dst = link.child, .unit = first + falling, .channel = t / 2});
+            sink({.round = round,
+                  .src = link.parent,
+                  .dst = link.child,
+                  .unit = first + falling,
+                  .channel = t / 2});
           }
         }
       }
@@ -120,7 +130,10 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   const std::uint32_t pieces = pieces_of(request, unit_size(request.size, trees, 0));
   Schedule schedule = start(kDoubleBinaryTree.name, request, shape, std::uint64_t{trees} * pieces);
   if (n == 1) return schedule;
-  Steps steps{{}, pieces, request.kind != CollectiveKind::broadcast, request.kind != CollectiveKind::reduce};
+  Steps steps{{},
+              pieces,
+              request.kind != CollectiveKind::broadcast,
+              request.kind != CollectiveKind::reduce};
   Phase phase;
   for (std::uint32_t t = 0; t < trees; ++t) {
     Ranks order = ring_order(shape, t / 2);
@@ -128,9 +141,11 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
       order = turned_to(std::move(order), request.root);
       order.erase(order.begin());
     }
-    steps.trees.push_back(tree_over(t % 2 == 0 ? order : second_order(std::move(order)), rooted, request.root));
+    steps.trees.push_back(
+        tree_over(t % 2 == 0 ? order : second_order(std::move(order)), rooted, request.root));
     const Tree& tree = steps.trees.back();
-    Channel channel{.form = Channel::Form::tree, .bytes = schedule.size_of_units(std::uint64_t{t} * pieces, pieces)};
+    Channel channel{.form = Channel::Form::tree,
+                    .bytes = schedule.size_of_units(std::uint64_t{t} * pieces, pieces)};
     channel.edges.reserve(tree.links.size() * (rooted ? 1 : 2));
     for (const Link& link : tree.links) {
       if (steps.up) channel.edges.push_back({link.child, link.parent, 1});
@@ -150,7 +165,8 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
 
 const AlgorithmEntry kDoubleBinaryTree{
     .name = "double_binary_tree",
-    .summary = "two complementary trees with half of the data each; full bandwidth at logarithmic latency",
+    .summary =
+        "two complementary trees with half of the data each; full bandwidth at logarithmic latency",
     .reference = "Sanders, Speck and Traff, Parallel Computing 2009",
     .supports = supports,
     .build = build};

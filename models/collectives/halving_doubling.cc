@@ -28,29 +28,42 @@ struct Steps {
   std::uint32_t rounds() const { return (whole() ? 2 : 1) * floor_log2(n) + (folded > 0 ? 2 : 0); }
   std::uint32_t rank(std::uint32_t i) const { return i < folded ? 2 * i + 1 : i + folded; }
   // Participant i cares for units [first(i), first(i + 1)): its own, and those of the rank folded into it.
-  std::uint32_t first(std::uint32_t i) const { return whole() ? i : i < folded ? 2 * i : i + folded; }
+  std::uint32_t first(std::uint32_t i) const {
+    return whole() ? i : i < folded ? 2 * i : i + folded;
+  }
 
   void operator()(const StepSink& sink) const {
     std::uint32_t round = 0;
     // Blocks [low, high) of participant `from` to participant `to`.
-    const auto exchange = [&](std::uint32_t from, std::uint32_t to, std::uint32_t low, std::uint32_t high, bool reduces) {
-      sink({.round = round, .src = rank(from), .dst = rank(to), .unit_count = first(high) - first(low), .unit = first(low),
+    const auto exchange = [&](std::uint32_t from, std::uint32_t to, std::uint32_t low,
+                              std::uint32_t high, bool reduces) {
+      sink({.round = round,
+            .src = rank(from),
+            .dst = rank(to),
+            .unit_count = first(high) - first(low),
+            .unit = first(low),
             .reduces = reduces});
     };
     // Between a folded rank and its participant.
     const auto fold = [&](std::uint32_t i, bool in, std::uint32_t unit, std::uint32_t count) {
       if (count == 0) return;
       const std::uint32_t away = 2 * i, active = 2 * i + 1;
-      sink({.round = round, .src = in ? away : active, .dst = in ? active : away, .unit_count = count, .unit = unit,
+      sink({.round = round,
+            .src = in ? away : active,
+            .dst = in ? active : away,
+            .unit_count = count,
+            .unit = unit,
             .reduces = in && kind != CollectiveKind::all_gather});
     };
     const bool gathers_only = kind == CollectiveKind::all_gather;
-    for (std::uint32_t i = 0; i < folded; ++i) gathers_only ? fold(i, true, 2 * i, 1) : fold(i, true, 0, units());
+    for (std::uint32_t i = 0; i < folded; ++i)
+      gathers_only ? fold(i, true, 2 * i, 1) : fold(i, true, 0, units());
     if (folded > 0) ++round;
     if (!gathers_only) {
       for (std::uint32_t distance = p / 2; distance > 0; distance /= 2, ++round) {
         for (std::uint32_t i = 0; i < p; ++i) {
-          const std::uint32_t low = (i ^ distance) & ~(distance - 1);  // the half that the partner keeps
+          const std::uint32_t low =
+              (i ^ distance) & ~(distance - 1);  // the half that the partner keeps
           exchange(i, i ^ distance, low, low + distance, true);
         }
       }

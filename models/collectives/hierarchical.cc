@@ -24,14 +24,15 @@ namespace {
 
 bool supports(CollectiveKind kind, const GroupShape&) {
   using enum CollectiveKind;
-  return kind == all_reduce || kind == reduce_scatter || kind == all_gather || kind == all_to_all || kind == broadcast ||
-         kind == reduce;
+  return kind == all_reduce || kind == reduce_scatter || kind == all_gather || kind == all_to_all ||
+         kind == broadcast || kind == reduce;
 }
 
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   using enum CollectiveKind;
   if (request.kind == all_to_all) return build_hierarchical_all_to_all(request, shape);
-  if (request.kind == broadcast || request.kind == reduce) return build_hierarchical_rooted(request, shape);
+  if (request.kind == broadcast || request.kind == reduce)
+    return build_hierarchical_rooted(request, shape);
   return build_hierarchical_vector(request, shape);
 }
 

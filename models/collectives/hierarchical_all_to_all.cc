@@ -15,7 +15,9 @@ struct Steps {
   bool across() const { return rails.count() > 1; }
   bool surplus() const { return across() && rails.any_server_above(rails.lanes); }
   std::uint32_t rounds() const { return inside() + across() + surplus(); }
-  std::uint64_t unit(std::uint32_t from, std::uint32_t to) const { return std::uint64_t{from} * rails.server_of.size() + to; }
+  std::uint64_t unit(std::uint32_t from, std::uint32_t to) const {
+    return std::uint64_t{from} * rails.server_of.size() + to;
+  }
 
   void operator()(const StepSink& sink) const {
     std::uint32_t round = 0;
@@ -50,9 +52,13 @@ struct Steps {
       for (std::uint32_t from = 0; from < rails.count(); ++from) {
         for (std::uint32_t to = 0; to < rails.count(); ++to) {
           if (from == to) continue;
-          Runs runs(sink, {.round = round, .src = rails.head(from, lane), .dst = rails.head(to, lane), .channel = lane});
+          Runs runs(sink, {.round = round,
+                           .src = rails.head(from, lane),
+                           .dst = rails.head(to, lane),
+                           .channel = lane});
           for (const std::uint32_t src : rails.servers[from]) {
-            for (std::uint32_t k = lane; k < rails.size_of(to); k += rails.lanes) runs.add(unit(src, rails.servers[to][k]));
+            for (std::uint32_t k = lane; k < rails.size_of(to); k += rails.lanes)
+              runs.add(unit(src, rails.servers[to][k]));
           }
         }
       }
@@ -62,7 +68,10 @@ struct Steps {
     for (std::uint32_t m = 0; m < rails.count(); ++m) {
       for (std::uint32_t j = rails.lanes; j < rails.size_of(m); ++j) {
         const std::uint32_t dst = rails.servers[m][j];
-        Runs runs(sink, {.round = round, .src = rails.head(m, j % rails.lanes), .dst = dst, .channel = j % rails.lanes});
+        Runs runs(sink, {.round = round,
+                         .src = rails.head(m, j % rails.lanes),
+                         .dst = dst,
+                         .channel = j % rails.lanes});
         for (std::uint32_t src = 0; src < rails.server_of.size(); ++src) {
           if (rails.server_of[src] != m) runs.add(unit(src, dst));
         }
@@ -85,7 +94,8 @@ Phase to_lanes_phase(const Rails& rails, Bytes size) {
       for (std::uint32_t j = 0; j < rails.size_of(m); ++j) {
         const std::uint32_t dst = rails.servers[m][j];
         if (dst == src) continue;
-        edges.push_back({src, dst, 1 + (j < rails.lanes ? lane_ranks[j] - rails.lane_size(m, j) : 0)});
+        edges.push_back(
+            {src, dst, 1 + (j < rails.lanes ? lane_ranks[j] - rails.lane_size(m, j) : 0)});
       }
     }
     phase.channels.push_back(counted(Channel::Form::direct, edges, size, n));
@@ -111,7 +121,8 @@ Phase along_lanes_phase(const Rails& rails, Bytes size) {
     };
     std::vector<End> ends;
     for (std::uint32_t m = 0; m < rails.count(); ++m) {
-      ends.push_back({rails.head(m, lane), static_cast<double>(rails.size_of(m)), static_cast<double>(rails.lane_size(m, lane))});
+      ends.push_back({rails.head(m, lane), static_cast<double>(rails.size_of(m)),
+                      static_cast<double>(rails.lane_size(m, lane))});
     }
     Channel channel{.form = Channel::Form::direct, .bytes = fraction(size, rails.lanes, n)};
     const double scale = 1.0 / rails.lanes;

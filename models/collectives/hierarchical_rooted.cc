@@ -42,12 +42,20 @@ struct Steps {
 
   void operator()(const StepSink& sink) const {
     std::uint32_t round = 0;
-    const auto whole_lane = [&](std::uint32_t from, std::uint32_t to, std::uint32_t lane, bool adds) {
-      sink({.round = round, .src = reduces ? to : from, .dst = reduces ? from : to, .unit_count = pieces,
-            .unit = std::uint64_t{lane} * pieces, .channel = lane, .reduces = adds});
+    const auto whole_lane = [&](std::uint32_t from, std::uint32_t to, std::uint32_t lane,
+                                bool adds) {
+      sink({.round = round,
+            .src = reduces ? to : from,
+            .dst = reduces ? from : to,
+            .unit_count = pieces,
+            .unit = std::uint64_t{lane} * pieces,
+            .channel = lane,
+            .reduces = adds});
     };
     const auto scatter = [&] {
-      for_scatter([&](std::uint32_t from, std::uint32_t to, std::uint32_t lane) { whole_lane(from, to, lane, false); });
+      for_scatter([&](std::uint32_t from, std::uint32_t to, std::uint32_t lane) {
+        whole_lane(from, to, lane, false);
+      });
       if (scatters()) ++round;
     };
     const auto spread = [&] {
@@ -66,8 +74,12 @@ struct Steps {
           const std::uint32_t piece = turn - p;
           if (piece >= pieces) continue;
           const std::uint32_t from = reduces ? m() - 1 - p : p, to = reduces ? from - 1 : from + 1;
-          sink({.round = round, .src = rails.head(chain[from], lane), .dst = rails.head(chain[to], lane),
-                .unit = std::uint64_t{lane} * pieces + piece, .channel = lane, .reduces = reduces});
+          sink({.round = round,
+                .src = rails.head(chain[from], lane),
+                .dst = rails.head(chain[to], lane),
+                .unit = std::uint64_t{lane} * pieces + piece,
+                .channel = lane,
+                .reduces = reduces});
         }
       }
     }
@@ -81,7 +93,8 @@ Schedule build_hierarchical_rooted(const CollectiveRequest& request, const Group
   Rails rails(shape);
   rails.promote(request.root);
   const std::uint32_t lanes = rails.lanes, servers = rails.count();
-  const std::uint32_t pieces = servers > 1 ? pieces_of(request, unit_size(request.size, lanes, 0)) : 1;
+  const std::uint32_t pieces =
+      servers > 1 ? pieces_of(request, unit_size(request.size, lanes, 0)) : 1;
   const bool reduces = request.kind == CollectiveKind::reduce;
   Steps steps{std::move(rails), request.root, pieces, reduces};
   for (std::uint32_t i = 0; i < servers; ++i) {
@@ -95,11 +108,14 @@ Schedule build_hierarchical_rooted(const CollectiveRequest& request, const Group
     return reduces ? CountedEdge{to, from, 1} : CountedEdge{from, to, 1};
   };
   const auto in_lanes = [&](const std::vector<CountedEdge>& edges, Phase& phase) {
-    if (!edges.empty()) phase.channels.push_back(counted(Channel::Form::direct, edges, request.size, lanes));
+    if (!edges.empty())
+      phase.channels.push_back(counted(Channel::Form::direct, edges, request.size, lanes));
   };
   Phase scatter, across, spread;
   std::vector<CountedEdge> edges;
-  const auto collect = [&](std::uint32_t from, std::uint32_t to, std::uint32_t) { edges.push_back(edge(from, to)); };
+  const auto collect = [&](std::uint32_t from, std::uint32_t to, std::uint32_t) {
+    edges.push_back(edge(from, to));
+  };
   steps.for_scatter(collect);
   in_lanes(edges, scatter);
   for (std::uint32_t server = 0; server < servers; ++server) {
@@ -108,10 +124,12 @@ Schedule build_hierarchical_rooted(const CollectiveRequest& request, const Group
     in_lanes(edges, spread);
   }
   for (std::uint32_t lane = 0; servers > 1 && lane < lanes; ++lane) {
-    Channel channel{.form = Channel::Form::chain, .bytes = schedule.size_of_units(std::uint64_t{lane} * pieces, pieces)};
+    Channel channel{.form = Channel::Form::chain,
+                    .bytes = schedule.size_of_units(std::uint64_t{lane} * pieces, pieces)};
     for (std::uint32_t p = 0; p + 1 < servers; ++p) {
       const std::uint32_t from = reduces ? servers - 1 - p : p, to = reduces ? from - 1 : from + 1;
-      channel.edges.push_back({steps.rails.head(steps.chain[from], lane), steps.rails.head(steps.chain[to], lane), 1});
+      channel.edges.push_back(
+          {steps.rails.head(steps.chain[from], lane), steps.rails.head(steps.chain[to], lane), 1});
     }
     channel.chunk = chunk_of(request, channel.bytes);
     channel.steps = servers - 1;

@@ -19,8 +19,12 @@ struct Steps {
   bool reduces() const { return kind != CollectiveKind::all_gather; }
   bool gathers() const { return kind != CollectiveKind::reduce_scatter; }
   std::uint32_t m() const { return rails.count(); }
-  std::uint64_t units() const { return whole() ? std::uint64_t{rails.lanes} * m() : rails.server_of.size(); }
-  std::uint64_t piece_units(std::uint32_t lane, std::uint32_t q) const { return whole() ? 1 : rails.lane_size(q, lane); }
+  std::uint64_t units() const {
+    return whole() ? std::uint64_t{rails.lanes} * m() : rails.server_of.size();
+  }
+  std::uint64_t piece_units(std::uint32_t lane, std::uint32_t q) const {
+    return whole() ? 1 : rails.lane_size(q, lane);
+  }
   std::uint64_t lane_units(std::uint32_t lane) const {
     std::uint64_t sum = 0;
     for (std::uint32_t q = 0; q < m(); ++q) sum += piece_units(lane, q);
@@ -33,15 +37,18 @@ struct Steps {
   template <class F>
   void for_piece(std::uint32_t lane, std::uint32_t q, const F& f) const {
     if (whole()) return f(std::uint64_t{lane} * m() + q);
-    for (std::uint32_t j = lane; j < rails.size_of(q); j += rails.lanes) f(std::uint64_t{rails.servers[q][j]});
+    for (std::uint32_t j = lane; j < rails.size_of(q); j += rails.lanes)
+      f(std::uint64_t{rails.servers[q][j]});
   }
 
   void operator()(const StepSink& sink) const {
     std::uint32_t round = 0;
     if (reduces() && inside()) in_server(round++, true, sink);
     if (!reduces() && surplus()) with_heads(round++, true, sink);
-    for (std::uint32_t turn = 0; reduces() && turn + 1 < m(); ++turn) around(round++, turn, true, sink);
-    for (std::uint32_t turn = 0; gathers() && turn + 1 < m(); ++turn) around(round++, turn, false, sink);
+    for (std::uint32_t turn = 0; reduces() && turn + 1 < m(); ++turn)
+      around(round++, turn, true, sink);
+    for (std::uint32_t turn = 0; gathers() && turn + 1 < m(); ++turn)
+      around(round++, turn, false, sink);
     if (gathers() && inside()) in_server(round++, false, sink);
     if (!gathers() && surplus()) with_heads(round++, false, sink);
   }
@@ -52,8 +59,11 @@ struct Steps {
       for (std::uint32_t lane = 0; lane < rails.lanes; ++lane) {
         for (std::uint32_t j = 0; j < server.size(); ++j) {
           if (j == lane) continue;
-          Runs runs(sink, {.round = round, .src = in ? server[j] : server[lane], .dst = in ? server[lane] : server[j],
-                           .channel = lane, .reduces = in});
+          Runs runs(sink, {.round = round,
+                           .src = in ? server[j] : server[lane],
+                           .dst = in ? server[lane] : server[j],
+                           .channel = lane,
+                           .reduces = in});
           for (std::uint32_t q = 0; q < m(); ++q) {
             for_piece(lane, q, [&](std::uint64_t unit) {
               if (whole() || in || unit != server[j]) runs.add(unit);
@@ -68,7 +78,10 @@ struct Steps {
     for (const Ranks& server : rails.servers) {
       for (std::uint32_t j = rails.lanes; j < server.size(); ++j) {
         const std::uint32_t head = server[j % rails.lanes];
-        sink({.round = round, .src = in ? server[j] : head, .dst = in ? head : server[j], .unit = server[j],
+        sink({.round = round,
+              .src = in ? server[j] : head,
+              .dst = in ? head : server[j],
+              .unit = server[j],
               .channel = j % rails.lanes});
       }
     }
@@ -76,9 +89,13 @@ struct Steps {
   void around(std::uint32_t round, std::uint32_t turn, bool reducing, const StepSink& sink) const {
     for (std::uint32_t lane = 0; lane < rails.lanes; ++lane) {
       for (std::uint32_t p = 0; p < m(); ++p) {
-        Runs runs(sink, {.round = round, .src = rails.head(p, lane), .dst = rails.head((p + 1) % m(), lane), .channel = lane,
+        Runs runs(sink, {.round = round,
+                         .src = rails.head(p, lane),
+                         .dst = rails.head((p + 1) % m(), lane),
+                         .channel = lane,
                          .reduces = reducing});
-        for_piece(lane, (p + 2 * m() - turn - (reducing ? 1 : 0)) % m(), [&runs](std::uint64_t unit) { runs.add(unit); });
+        for_piece(lane, (p + 2 * m() - turn - (reducing ? 1 : 0)) % m(),
+                  [&runs](std::uint64_t unit) { runs.add(unit); });
       }
     }
   }
@@ -93,7 +110,8 @@ struct Steps {
 Phase in_server_phase(const Steps& steps, bool in, Bytes size) {
   Phase phase;
   std::vector<std::uint64_t> lane_units;
-  for (std::uint32_t lane = 0; lane < steps.rails.lanes; ++lane) lane_units.push_back(steps.lane_units(lane));
+  for (std::uint32_t lane = 0; lane < steps.rails.lanes; ++lane)
+    lane_units.push_back(steps.lane_units(lane));
   for (const Ranks& server : steps.rails.servers) {
     if (server.size() == 1) continue;
     std::vector<CountedEdge> edges;
@@ -101,7 +119,8 @@ Phase in_server_phase(const Steps& steps, bool in, Bytes size) {
       for (std::uint32_t j = 0; j < server.size(); ++j) {
         if (j == lane) continue;
         const bool has_own = !steps.whole() && !in && j % steps.rails.lanes == lane;
-        edges.push_back({in ? server[j] : server[lane], in ? server[lane] : server[j], lane_units[lane] - (has_own ? 1 : 0)});
+        edges.push_back({in ? server[j] : server[lane], in ? server[lane] : server[j],
+                         lane_units[lane] - (has_own ? 1 : 0)});
       }
     }
     phase.channels.push_back(counted(Channel::Form::direct, edges, size, steps.units()));
@@ -152,11 +171,15 @@ Schedule build_hierarchical_vector(const CollectiveRequest& request, const Group
   Steps steps{Rails(shape), request.kind};
   Schedule schedule = start(kHierarchical.name, request, shape, steps.units());
   if (shape.ranks == 1) return schedule;
-  if (steps.reduces() && steps.inside()) schedule.phases.push_back(in_server_phase(steps, true, request.size));
-  if (!steps.reduces() && steps.surplus()) schedule.phases.push_back(with_heads_phase(steps, true, request.size));
+  if (steps.reduces() && steps.inside())
+    schedule.phases.push_back(in_server_phase(steps, true, request.size));
+  if (!steps.reduces() && steps.surplus())
+    schedule.phases.push_back(with_heads_phase(steps, true, request.size));
   if (steps.m() > 1) schedule.phases.push_back(ring_phase(steps, request));
-  if (steps.gathers() && steps.inside()) schedule.phases.push_back(in_server_phase(steps, false, request.size));
-  if (!steps.gathers() && steps.surplus()) schedule.phases.push_back(with_heads_phase(steps, false, request.size));
+  if (steps.gathers() && steps.inside())
+    schedule.phases.push_back(in_server_phase(steps, false, request.size));
+  if (!steps.gathers() && steps.surplus())
+    schedule.phases.push_back(with_heads_phase(steps, false, request.size));
   schedule.rounds = steps.rounds();
   schedule.steps = std::move(steps);
   return schedule;

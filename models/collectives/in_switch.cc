@@ -30,8 +30,12 @@ struct Steps {
   std::uint32_t n, root;
 
   bool whole() const { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
-  bool reduces() const { return kind != CollectiveKind::all_gather && kind != CollectiveKind::broadcast; }
-  bool spreads() const { return kind != CollectiveKind::reduce_scatter && kind != CollectiveKind::reduce; }
+  bool reduces() const {
+    return kind != CollectiveKind::all_gather && kind != CollectiveKind::broadcast;
+  }
+  bool spreads() const {
+    return kind != CollectiveKind::reduce_scatter && kind != CollectiveKind::reduce;
+  }
   bool active(std::uint32_t r) const { return !whole() || r == root; }
 
   void operator()(const StepSink& sink) const {
@@ -53,15 +57,16 @@ struct Steps {
         if (active(r)) sink({.round = round, .src = r, .dst = kSwitch, .unit = part(r)});
       }
       ++round;
-      for (std::uint32_t r = 0; r < n; ++r) sink({.round = round, .src = kSwitch, .dst = r, .unit_count = units});
+      for (std::uint32_t r = 0; r < n; ++r)
+        sink({.round = round, .src = kSwitch, .dst = r, .unit_count = units});
     }
   }
 };
 
 bool supports(CollectiveKind kind, const GroupShape& shape) {
   using enum CollectiveKind;
-  return shape.switch_reduces &&
-         (kind == all_reduce || kind == reduce_scatter || kind == all_gather || kind == broadcast || kind == reduce);
+  return shape.switch_reduces && (kind == all_reduce || kind == reduce_scatter ||
+                                  kind == all_gather || kind == broadcast || kind == reduce);
 }
 
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
@@ -70,7 +75,8 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   Schedule schedule = start(kInSwitch.name, request, shape, steps.whole() ? 1 : n);
   if (n == 1) return schedule;
   const bool both = steps.reduces() && steps.spreads();
-  Channel channel{.form = Channel::Form::in_switch, .bytes = both ? fraction(request.size, n + 1, n) : request.size};
+  Channel channel{.form = Channel::Form::in_switch,
+                  .bytes = both ? fraction(request.size, n + 1, n) : request.size};
   const double part = both ? 1 : 1.0 / n;  // of channel.bytes, where a rank moves only its own part
   for (std::uint32_t r = 0; r < n; ++r) {
     const double own = steps.whole() ? (r == request.root ? 1 : 0) : part;

@@ -40,7 +40,8 @@ const AlgorithmEntry kPairwise{
     .name = "pairwise",
     .summary = "all_to_all as N - 1 permutations, one partner at a time",
     .reference = "Thakur, Rabenseifner and Gropp, IJHPCA 2005",
-    .supports = [](CollectiveKind kind, const GroupShape&) { return kind == CollectiveKind::all_to_all; },
+    .supports = [](CollectiveKind kind,
+                   const GroupShape&) { return kind == CollectiveKind::all_to_all; },
     .build = build};
 
 }  // namespace weft::collectives

@@ -9,7 +9,8 @@
 
 namespace weft::collectives {
 
-Schedule start(std::string_view algorithm, const CollectiveRequest& request, const GroupShape& shape, std::uint64_t units) {
+Schedule start(std::string_view algorithm, const CollectiveRequest& request,
+               const GroupShape& shape, std::uint64_t units) {
   WEFT_CHECK(shape.ranks > 0 && request.root < shape.ranks, shape.ranks, request.root);
   WEFT_CHECK(request.size.count >= 0, request.size);
   Schedule schedule;
@@ -21,7 +22,9 @@ Schedule start(std::string_view algorithm, const CollectiveRequest& request, con
   return schedule;
 }
 
-std::uint32_t channel_count(const CollectiveRequest& request) { return std::max(request.channels, 1U); }
+std::uint32_t channel_count(const CollectiveRequest& request) {
+  return std::max(request.channels, 1U);
+}
 
 Ranks ring_order(const GroupShape& shape, std::uint32_t channel) {
   if (!shape.orders.empty()) {
@@ -49,7 +52,8 @@ Bytes chunk_of(const CollectiveRequest& request, Bytes bytes) {
 std::uint32_t pieces_of(const CollectiveRequest& request, Bytes bytes) {
   const std::int64_t chunk = chunk_of(request, bytes).count;
   if (chunk <= 0) return 1;
-  return static_cast<std::uint32_t>(std::min<std::int64_t>((bytes.count + chunk - 1) / chunk, kMaxPieces));
+  return static_cast<std::uint32_t>(
+      std::min<std::int64_t>((bytes.count + chunk - 1) / chunk, kMaxPieces));
 }
 
 Bytes fraction(Bytes a, std::uint64_t numerator, std::uint64_t denominator) {

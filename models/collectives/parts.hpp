@@ -21,7 +21,8 @@ inline constexpr std::uint32_t kMaxPieces = 64;
 inline constexpr std::uint64_t kStoredEdges = std::uint64_t{1} << 18;
 
 // A schedule without steps: all that one rank alone needs.
-Schedule start(std::string_view algorithm, const CollectiveRequest& request, const GroupShape& shape, std::uint64_t units);
+Schedule start(std::string_view algorithm, const CollectiveRequest& request,
+               const GroupShape& shape, std::uint64_t units);
 
 // At least one channel.
 std::uint32_t channel_count(const CollectiveRequest& request);

@@ -9,7 +9,8 @@
 
 namespace weft::collectives {
 
-Rails::Rails(const GroupShape& shape) : servers(shape.servers), server_of(shape.ranks, kSwitch), index_of(shape.ranks) {
+Rails::Rails(const GroupShape& shape)
+    : servers(shape.servers), server_of(shape.ranks, kSwitch), index_of(shape.ranks) {
   if (servers.empty()) {
     servers.emplace_back(shape.ranks);
     std::iota(servers[0].begin(), servers[0].end(), 0U);
@@ -31,7 +32,8 @@ Rails::Rails(const GroupShape& shape) : servers(shape.servers), server_of(shape.
 }
 
 bool Rails::any_server_above(std::uint32_t ranks) const {
-  return std::any_of(servers.begin(), servers.end(), [ranks](const Ranks& server) { return server.size() > ranks; });
+  return std::any_of(servers.begin(), servers.end(),
+                     [ranks](const Ranks& server) { return server.size() > ranks; });
 }
 
 void Rails::promote(std::uint32_t rank) {
@@ -41,13 +43,15 @@ void Rails::promote(std::uint32_t rank) {
   index_of[servers[m][to]] = to;
 }
 
-Channel counted(Channel::Form form, const std::vector<CountedEdge>& edges, Bytes size, std::uint64_t all) {
+Channel counted(Channel::Form form, const std::vector<CountedEdge>& edges, Bytes size,
+                std::uint64_t all) {
   std::uint64_t most = 1;
   for (const CountedEdge& edge : edges) most = std::max(most, edge.units);
   Channel channel{.form = form, .bytes = fraction(size, most, all)};
   channel.edges.reserve(edges.size());
   for (const CountedEdge& edge : edges) {
-    channel.edges.push_back({edge.src, edge.dst, static_cast<double>(edge.units) / static_cast<double>(most)});
+    channel.edges.push_back(
+        {edge.src, edge.dst, static_cast<double>(edge.units) / static_cast<double>(most)});
   }
   return channel;
 }

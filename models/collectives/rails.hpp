@@ -19,10 +19,14 @@ struct Rails {
   std::vector<std::uint32_t> server_of, index_of;  // by rank
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(servers.size()); }
-  std::uint32_t head(std::uint32_t server, std::uint32_t lane) const { return servers[server][lane]; }
+  std::uint32_t head(std::uint32_t server, std::uint32_t lane) const {
+    return servers[server][lane];
+  }
   std::uint32_t lane_of(std::uint32_t rank) const { return index_of[rank] % lanes; }
   bool is_head(std::uint32_t rank) const { return index_of[rank] < lanes; }
-  std::uint32_t size_of(std::uint32_t server) const { return static_cast<std::uint32_t>(servers[server].size()); }
+  std::uint32_t size_of(std::uint32_t server) const {
+    return static_cast<std::uint32_t>(servers[server].size());
+  }
   // Ranks of the server that belong to the lane.
   std::uint32_t lane_size(std::uint32_t server, std::uint32_t lane) const {
     return (size_of(server) - lane + lanes - 1) / lanes;
@@ -40,7 +44,8 @@ struct CountedEdge {
 };
 // A channel of such edges, where `all` units make `size` bytes. Weights are ratios of counts: alike edges stay exactly alike,
 // whatever the sizes of units round to.
-Channel counted(Channel::Form form, const std::vector<CountedEdge>& edges, Bytes size, std::uint64_t all);
+Channel counted(Channel::Form form, const std::vector<CountedEdge>& edges, Bytes size,
+                std::uint64_t all);
 
 // Joins consecutive units of one transfer into one step.
 class Runs {

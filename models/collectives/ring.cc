@@ -32,8 +32,12 @@ struct Ring {
         for (std::uint32_t p = 0; p < n; ++p) {
           // The piece named after the rank at position q starts its journey at q + 1 when it collects, at q when it spreads.
           const std::uint32_t q = (p + 2 * n - turn - (reducing ? 1 : 0)) % n;
-          sink({.round = round, .src = orders[c][p], .dst = orders[c][(p + 1) % n],
-                .unit = std::uint64_t{c} * n + orders[c][q], .channel = c, .reduces = reducing});
+          sink({.round = round,
+                .src = orders[c][p],
+                .dst = orders[c][(p + 1) % n],
+                .unit = std::uint64_t{c} * n + orders[c][q],
+                .channel = c,
+                .reduces = reducing});
         }
       }
     }
@@ -48,9 +52,14 @@ struct Chain {
   void operator()(const StepSink& sink) const {
     for (std::uint32_t round = 0; round < n - 2 + pieces; ++round) {
       for (std::uint32_t c = 0; c < orders.size(); ++c) {
-        for (std::uint32_t p = round < pieces ? 0 : round - pieces + 1; p <= round && p < n - 1; ++p) {
-          sink({.round = round, .src = orders[c][p], .dst = orders[c][p + 1],
-                .unit = std::uint64_t{c} * pieces + (round - p), .channel = c, .reduces = reduces});
+        for (std::uint32_t p = round < pieces ? 0 : round - pieces + 1; p <= round && p < n - 1;
+             ++p) {
+          sink({.round = round,
+                .src = orders[c][p],
+                .dst = orders[c][p + 1],
+                .unit = std::uint64_t{c} * pieces + (round - p),
+                .channel = c,
+                .reduces = reduces});
         }
       }
     }
@@ -67,8 +76,10 @@ Schedule build_chain(const CollectiveRequest& request, const GroupShape& shape) 
   Phase phase;
   for (std::uint32_t c = 0; c < channels; ++c) {
     chain.orders.push_back(turned_to(ring_order(shape, c), request.root, reduces));
-    Channel channel{.form = Channel::Form::chain, .bytes = schedule.size_of_units(std::uint64_t{c} * pieces, pieces)};
-    for (std::uint32_t p = 0; p + 1 < n; ++p) channel.edges.push_back({chain.orders[c][p], chain.orders[c][p + 1], 1});
+    Channel channel{.form = Channel::Form::chain,
+                    .bytes = schedule.size_of_units(std::uint64_t{c} * pieces, pieces)};
+    for (std::uint32_t p = 0; p + 1 < n; ++p)
+      channel.edges.push_back({chain.orders[c][p], chain.orders[c][p + 1], 1});
     channel.chunk = chunk_of(request, channel.bytes);
     channel.steps = n - 1;
     phase.channels.push_back(std::move(channel));
@@ -83,14 +94,18 @@ Schedule build_ring(const CollectiveRequest& request, const GroupShape& shape) {
   const std::uint32_t n = shape.ranks, channels = channel_count(request);
   Schedule schedule = start(kRing.name, request, shape, std::uint64_t{channels} * n);
   if (n == 1) return schedule;
-  Ring ring{{}, n, request.kind != CollectiveKind::all_gather, request.kind != CollectiveKind::reduce_scatter};
+  Ring ring{{},
+            n,
+            request.kind != CollectiveKind::all_gather,
+            request.kind != CollectiveKind::reduce_scatter};
   Phase phase;
   for (std::uint32_t c = 0; c < channels; ++c) {
     ring.orders.push_back(ring_order(shape, c));
     const Bytes data = schedule.size_of_units(std::uint64_t{c} * n, n);
     Channel channel{.form = Channel::Form::ring, .bytes = fraction(data, ring.rounds(), n)};
     channel.edges.reserve(n);
-    for (std::uint32_t p = 0; p < n; ++p) channel.edges.push_back({ring.orders[c][p], ring.orders[c][(p + 1) % n], 1});
+    for (std::uint32_t p = 0; p < n; ++p)
+      channel.edges.push_back({ring.orders[c][p], ring.orders[c][(p + 1) % n], 1});
     channel.chunk = chunk_of(request, unit_size(data, n, 0));
     channel.steps = ring.rounds();
     phase.channels.push_back(std::move(channel));
@@ -103,11 +118,13 @@ Schedule build_ring(const CollectiveRequest& request, const GroupShape& shape) {
 
 bool supports(CollectiveKind kind, const GroupShape&) {
   using enum CollectiveKind;
-  return kind == all_reduce || kind == all_gather || kind == reduce_scatter || kind == broadcast || kind == reduce;
+  return kind == all_reduce || kind == all_gather || kind == reduce_scatter || kind == broadcast ||
+         kind == reduce;
 }
 
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
-  const bool chain = request.kind == CollectiveKind::broadcast || request.kind == CollectiveKind::reduce;
+  const bool chain =
+      request.kind == CollectiveKind::broadcast || request.kind == CollectiveKind::reduce;
   return chain ? build_chain(request, shape) : build_ring(request, shape);
 }
 

@@ -56,7 +56,8 @@ void Cluster::clear() {
 
 void Cluster::put_in_front(std::uint32_t record, std::uint32_t local) {
   std::uint32_t* const hops = path(record);
-  const std::uint32_t at = index32(static_cast<std::size_t>(std::find(hops, hops + stride, local) - hops));
+  const std::uint32_t at =
+      index32(static_cast<std::size_t>(std::find(hops, hops + stride, local) - hops));
   std::swap(hops[0], hops[at]);
   if (!uniform) std::swap(weights[record * stride], weights[record * stride + at]);
 }
@@ -80,7 +81,8 @@ void Cluster::remove(std::uint32_t local, std::uint32_t record) {
 
 void MaxMin::drop_cluster(std::uint32_t id) {
   Cluster& cluster = clusters_[id];
-  for (std::size_t l = 1; l < cluster.resources.size(); ++l) resources_[cluster.resources[l]].cluster = kNone;
+  for (std::size_t l = 1; l < cluster.resources.size(); ++l)
+    resources_[cluster.resources[l]].cluster = kNone;
   cluster.clear();
   free_clusters_.push_back(id);
 }
@@ -104,7 +106,8 @@ void MaxMin::add_record(Cluster& cluster, std::uint32_t v) {
   const std::span<const Hop> path = hops(v);
   for (std::uint32_t i = 0; i < cluster.stride; ++i) {
     cluster.path(record)[i] = i < path.size() ? resources_[path[i].resource].local : 0;
-    if (!cluster.uniform) cluster.weights[record * cluster.stride + i] = i < path.size() ? path[i].weight : 0;
+    if (!cluster.uniform)
+      cluster.weights[record * cluster.stride + i] = i < path.size() ? path[i].weight : 0;
   }
   ++cluster.live;
   if (variable.lead < kCap) {
@@ -151,7 +154,8 @@ std::uint32_t MaxMin::build_cluster(std::uint32_t seed) {
     }
   }
   cluster.sums.resize(cluster.resources.size());
-  if (cluster.buckets.size() < cluster.resources.size()) cluster.buckets.resize(cluster.resources.size());
+  if (cluster.buckets.size() < cluster.resources.size())
+    cluster.buckets.resize(cluster.resources.size());
   for (std::size_t l = 1; l < cluster.resources.size(); ++l) {
     cluster.sums[l][Cluster::kLeft] = resources_[cluster.resources[l]].capacity;
   }
@@ -234,26 +238,33 @@ void MaxMin::recount_in_cluster(std::uint32_t v, double old_total) {
   cluster.set_total(record, now);
   if (variable.lead == kNone) return;
   const double level = level_of(variable);
-  for (const Hop& hop : hops(v)) cluster.sums[resources_[hop.resource].local][Cluster::kLeft] -= level * more * hop.weight;
-  if (variable.lead < kCap) cluster.buckets[resources_[variable.lead].local].weight += more * cluster.weight(record, 0);
+  for (const Hop& hop : hops(v))
+    cluster.sums[resources_[hop.resource].local][Cluster::kLeft] -= level * more * hop.weight;
+  if (variable.lead < kCap)
+    cluster.buckets[resources_[variable.lead].local].weight += more * cluster.weight(record, 0);
 }
 
 void MaxMin::solve_cluster(std::uint32_t id, double floor) {
   Cluster& cluster = clusters_[id];
   if (cluster.solved == round_) return;
   cluster.solved = round_;
-  const auto first = std::find_if(cluster.order.begin(), cluster.order.end(),
-                                  [&](const Cluster::Segment& s) { return s.level >= floor || !cluster.begun; });
+  const auto first =
+      std::find_if(cluster.order.begin(), cluster.order.end(),
+                   [&](const Cluster::Segment& s) { return s.level >= floor || !cluster.begun; });
   if (first == cluster.order.end() && cluster.waiting.empty()) return;
   const auto index = static_cast<std::size_t>(first - cluster.order.begin());
   ++cluster.sweeps;
   ++solves_;
   if (!cluster.uniform) return sweep<0, false>(cluster, index);
   switch (cluster.stride) {
-    case 2: return sweep<2, true>(cluster, index);
-    case 4: return sweep<4, true>(cluster, index);
-    case 6: return sweep<6, true>(cluster, index);
-    default: return sweep<0, true>(cluster, index);
+    case 2:
+      return sweep<2, true>(cluster, index);
+    case 4:
+      return sweep<4, true>(cluster, index);
+    case 6:
+      return sweep<6, true>(cluster, index);
+    default:
+      return sweep<0, true>(cluster, index);
   }
 }
 
@@ -262,11 +273,14 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
   const std::uint32_t stride = kStride == 0 ? cluster.stride : kStride;
   Cluster::Sum* const sums = cluster.sums.data();
   const std::uint32_t* const blocks = cluster.blocks.data();
-  const bool whole = first == 0;  // nothing stays: the sums start from the capacities, free of rounding
+  const bool whole =
+      first == 0;  // nothing stays: the sums start from the capacities, free of rounding
 
   // Takes a record at its level off its hops, or puts it on; without the first where the bucket deals with its lead.
-  const auto apply = [&](std::uint32_t record, double level, bool put, bool with_first) __attribute__((always_inline)) {
-    const std::uint32_t* const block = blocks + static_cast<std::size_t>(record) * Cluster::block_size(stride);
+  const auto apply = [&](std::uint32_t record, double level, bool put, bool with_first)
+      __attribute__((always_inline)) {
+    const std::uint32_t* const block =
+        blocks + static_cast<std::size_t>(record) * Cluster::block_size(stride);
     const std::uint32_t* const path = block + 2;
     double total;
     std::memcpy(&total, block, sizeof total);
@@ -291,7 +305,8 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
 
   // Take the tail off.
   if (whole) {
-    for (std::size_t l = 1; l < cluster.resources.size(); ++l) sums[l][Cluster::kLeft] = resources_[cluster.resources[l]].capacity;
+    for (std::size_t l = 1; l < cluster.resources.size(); ++l)
+      sums[l][Cluster::kLeft] = resources_[cluster.resources[l]].capacity;
   }
   const double highest = cluster.order.empty() ? 0 : cluster.order.back().level;
   std::size_t left = cluster.waiting.size();
@@ -329,7 +344,9 @@ void MaxMin::sweep(Cluster& cluster, std::size_t first) {
     return x < y || (x == y && a < b);
   });
 
-  const auto key_of = [sums](std::uint32_t l) { return LevelQueue::Key{std::max(sums[l][Cluster::kLeft], 0.0) / sums[l][Cluster::kFree], l}; };
+  const auto key_of = [sums](std::uint32_t l) {
+    return LevelQueue::Key{std::max(sums[l][Cluster::kLeft], 0.0) / sums[l][Cluster::kFree], l};
+  };
   queue_.clear();
   for (std::uint32_t l = 1; l < cluster.resources.size(); ++l) {
     free_at_start_[l] = sums[l][Cluster::kFree];

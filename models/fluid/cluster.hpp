@@ -23,8 +23,8 @@ struct Cluster {
 
   struct Bucket {
     std::vector<std::uint32_t> records;
-    double weight = 0;         // sum of total * weight on the lead
-    std::uint32_t place = 0;   // in the order; an older entry of the same lead means nothing
+    double weight = 0;        // sum of total * weight on the lead
+    std::uint32_t place = 0;  // in the order; an older entry of the same lead means nothing
   };
   struct Segment {
     double level = 0;
@@ -36,28 +36,35 @@ struct Cluster {
   typedef double Sum __attribute__((vector_size(16)));
   static constexpr int kLeft = 0, kFree = 1;
 
-  std::uint32_t stride = 0;    // hops per record; shorter paths are filled up with local resource 0, which is nothing
-  bool uniform = true;         // all weights are 1
-  bool capped = false;         // some variable has a cap
-  bool begun = false;          // false: no level in it is known yet
-  std::size_t live = 0;        // records in use
+  std::uint32_t stride =
+      0;  // hops per record; shorter paths are filled up with local resource 0, which is nothing
+  bool uniform = true;   // all weights are 1
+  bool capped = false;   // some variable has a cap
+  bool begun = false;    // false: no level in it is known yet
+  std::size_t live = 0;  // records in use
   std::size_t sweeps = 0;
-  std::uint32_t solved = 0;    // last round
+  std::uint32_t solved = 0;              // last round
   std::vector<std::uint32_t> resources;  // global index of a local one
   std::vector<Sum> sums;                 // by local
   std::vector<Bucket> buckets;           // by local
   std::vector<Segment> order;            // ascending, but for caps that came in below
   std::vector<std::uint32_t> waiting;    // records that are new
   std::vector<std::uint32_t> variables;  // by record; kNone when not in use
-  std::vector<std::uint32_t> slots;      // by record: place in its bucket, in waiting, or in order (at its cap)
-  std::vector<std::uint32_t> blocks;     // block_size(stride) per record: its total (two places), then its hops
-  std::vector<double> weights;           // stride per record, unless uniform
+  std::vector<std::uint32_t>
+      slots;  // by record: place in its bucket, in waiting, or in order (at its cap)
+  std::vector<std::uint32_t>
+      blocks;  // block_size(stride) per record: its total (two places), then its hops
+  std::vector<double> weights;  // stride per record, unless uniform
   std::vector<std::uint32_t> free_records;
 
-  double weight(std::size_t record, std::uint32_t hop) const { return uniform ? 1.0 : weights[record * stride + hop]; }
+  double weight(std::size_t record, std::uint32_t hop) const {
+    return uniform ? 1.0 : weights[record * stride + hop];
+  }
   // What a sweep reads of a record lies together, and not across more cache lines than it must.
   static constexpr std::size_t block_size(std::size_t hops) { return (hops + 2 + 3) / 4 * 4; }
-  std::uint32_t* path(std::size_t record) { return blocks.data() + record * block_size(stride) + 2; }
+  std::uint32_t* path(std::size_t record) {
+    return blocks.data() + record * block_size(stride) + 2;
+  }
   double total(std::size_t record) const {
     double out;
     std::memcpy(&out, blocks.data() + record * block_size(stride), sizeof out);

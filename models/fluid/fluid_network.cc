@@ -16,12 +16,16 @@ constexpr std::int64_t kNever = Time::never().ps;
 // that came to their rate along different sums must not end up a picosecond apart.
 constexpr double kRoundingSlack = 1e-6, kRelativeSlack = 1e-13;
 
-std::int64_t later(std::int64_t since, std::int64_t wait) { return wait >= kNever - since ? kNever : since + wait; }
+std::int64_t later(std::int64_t since, std::int64_t wait) {
+  return wait >= kNever - since ? kNever : since + wait;
+}
 
 std::uint64_t class_hash(const FlowRequest& request) {
-  std::uint64_t hash = mix_bits(static_cast<std::uint64_t>(request.cap.bps) ^ std::bit_cast<std::uint64_t>(request.fairness));
+  std::uint64_t hash = mix_bits(static_cast<std::uint64_t>(request.cap.bps) ^
+                                std::bit_cast<std::uint64_t>(request.fairness));
   for (const Share& share : request.shares) {
-    hash = (hash ^ share.resource ^ std::bit_cast<std::uint64_t>(share.weight)) * 0x9E3779B97F4A7C15ULL;
+    hash = (hash ^ share.resource ^ std::bit_cast<std::uint64_t>(share.weight)) *
+           0x9E3779B97F4A7C15ULL;
     hash ^= hash >> 29;
   }
   return hash;
@@ -64,7 +68,9 @@ bool FluidNetwork::same_class(std::uint32_t id, const FlowRequest& request) cons
     return false;
   }
   for (std::size_t i = 0; i < hops.size(); ++i) {
-    if (hops[i].resource != request.shares[i].resource || hops[i].weight != request.shares[i].weight) return false;
+    if (hops[i].resource != request.shares[i].resource ||
+        hops[i].weight != request.shares[i].weight)
+      return false;
   }
   return true;
 }
@@ -120,7 +126,9 @@ void FluidNetwork::purge_classes() {
   }
   std::sort(kept.begin(), kept.end());
   table_used_ = kept.size();
-  table_.assign(std::max(table_.size(), std::bit_ceil(std::max<std::size_t>(4 * (table_used_ + 1), 1024))), kNone);
+  table_.assign(
+      std::max(table_.size(), std::bit_ceil(std::max<std::size_t>(4 * (table_used_ + 1), 1024))),
+      kNone);
   for (const std::uint32_t id : kept) {
     std::size_t at = static_cast<std::size_t>(classes_[id].hash >> 7) & (table_.size() - 1);
     while (table_[at] != kNone) at = (at + 1) & (table_.size() - 1);
@@ -289,12 +297,14 @@ std::int64_t FluidNetwork::completion(const Clock& clock, double due) const {
   if (!(units > 0)) return clock.since;
   if (!(clock.level > 0)) return kNever;
   if (clock.exact.bps > 0 && units == std::floor(units) && units * clock.weight < 9e18) {
-    const std::int64_t bytes = static_cast<std::int64_t>(units) * static_cast<std::int64_t>(clock.weight);
+    const std::int64_t bytes =
+        static_cast<std::int64_t>(units) * static_cast<std::int64_t>(clock.weight);
     return later(clock.since, transfer_time({bytes}, clock.exact).ps);
   }
   const double wait = units / clock.level;
   if (!(wait < 9e18)) return kNever;
-  return later(clock.since, static_cast<std::int64_t>(std::ceil(wait - kRoundingSlack - wait * kRelativeSlack)));
+  return later(clock.since,
+               static_cast<std::int64_t>(std::ceil(wait - kRoundingSlack - wait * kRelativeSlack)));
 }
 
 void FluidNetwork::relevel(std::uint32_t resource) {
@@ -363,7 +373,8 @@ void FluidNetwork::leave_resources(std::uint32_t id) {
   Class& c = classes_[id];
   for (const MaxMin::Hop& hop : solver_.hops(id)) {
     carried_[hop.resource] += c.finished * hop.weight;
-    if (solver_.users(hop.resource).empty()) busy_[hop.resource] += now_ - busy_since_[hop.resource];
+    if (solver_.users(hop.resource).empty())
+      busy_[hop.resource] += now_ - busy_since_[hop.resource];
   }
   c.finished = 0;
   --live_classes_;
@@ -380,7 +391,8 @@ void FluidNetwork::collect_due(std::uint32_t id) {
   const double most = (reading(clock) + 2 * clock.level) * (1 + 1e-9);
   for (const MaxMin::User& user : solver_.users(id)) {
     const Membership& m = memberships_[user.variable];
-    if (m.clock == id && m.due <= most && completion(clock, m.due) <= now_) due_.push_back(user.variable);
+    if (m.clock == id && m.due <= most && completion(clock, m.due) <= now_)
+      due_.push_back(user.variable);
   }
 }
 
@@ -410,8 +422,11 @@ void FluidNetwork::complete(std::uint32_t id) {
 }
 
 void FluidNetwork::deliver(std::vector<FlowDone>& done) {
-  const auto earlier = [this](std::uint32_t a, std::uint32_t b) { return flows_[a].order < flows_[b].order; };
-  if (!std::is_sorted(ready_.begin(), ready_.end(), earlier)) std::sort(ready_.begin(), ready_.end(), earlier);
+  const auto earlier = [this](std::uint32_t a, std::uint32_t b) {
+    return flows_[a].order < flows_[b].order;
+  };
+  if (!std::is_sorted(ready_.begin(), ready_.end(), earlier))
+    std::sort(ready_.begin(), ready_.end(), earlier);
   for (const std::uint32_t id : ready_) {
     Flow& flow = flows_[id];
     done.push_back({FlowId{id}, flow.tag, {now_}});

@@ -21,9 +21,9 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/calendar.hpp"
 #include "models/fluid/max_min.hpp"
 #include "models/fluid/min_tree.hpp"
+#include "sim/engine/calendar.hpp"
 #include "sim/run/network_model.hpp"
 
 namespace weft {
@@ -49,7 +49,7 @@ class FluidNetwork final : public NetworkModel {
     double size = 0;
     std::int64_t latency = 0;
     std::uint64_t tag = 0;
-    std::uint64_t order = 0;        // of start
+    std::uint64_t order = 0;  // of start
     std::uint32_t of_class = kNone;
     std::uint32_t child = kNone;    // pairing heap by target, then order
     std::uint32_t sibling = kNone;  // or the next free slot
@@ -57,7 +57,7 @@ class FluidNetwork final : public NetworkModel {
 
   // Index = variable of the solver.
   struct Class {
-    double base = 0;      // bytes served per flow when the clock read `from`
+    double base = 0;  // bytes served per flow when the clock read `from`
     double from = 0;
     double fairness = 1;
     double finished = 0;  // bytes of completed flows not yet booked on the resources
@@ -74,11 +74,11 @@ class FluidNetwork final : public NetworkModel {
 
   // Index = resource; then one for each class, for when it runs at its cap.
   struct Clock {
-    double served = 0;    // bytes per unit of fairness, at `since`
-    double level = 0;     // its speed per picosecond
+    double served = 0;  // bytes per unit of fairness, at `since`
+    double level = 0;   // its speed per picosecond
     std::int64_t since = 0;
-    double first = 0;     // least due of its members
-    double weight = 0;    // when exact is not 0: level = exact / weight
+    double first = 0;   // least due of its members
+    double weight = 0;  // when exact is not 0: level = exact / weight
     Bandwidth exact;
     std::uint32_t members = 0;
     bool touched = false;  // its next completion must be computed
@@ -121,11 +121,11 @@ class FluidNetwork final : public NetworkModel {
   std::vector<std::uint32_t> table_;  // open addressing: hash to class
   std::size_t live_classes_ = 0, table_used_ = 0;
   std::vector<Bandwidth> capacities_;
-  std::vector<double> carried_;        // booked bytes per resource
+  std::vector<double> carried_;  // booked bytes per resource
   std::vector<std::int64_t> busy_, busy_since_;
   std::vector<std::uint32_t> touched_, due_clocks_, due_, ready_;
   std::int64_t now_ = 0;
-  std::int64_t counted_at_ = -1;       // instant of the last counted event
+  std::int64_t counted_at_ = -1;  // instant of the last counted event
   std::uint64_t started_ = 0;
   NetworkOptions options_;
   mutable NetworkCounters counters_;

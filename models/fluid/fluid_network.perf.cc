@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/fluid/fluid_network.hpp"
 
-#include <benchmark/benchmark.h>
-
 #include <vector>
+
+#include <benchmark/benchmark.h>
 
 namespace weft {
 namespace {
@@ -11,7 +11,8 @@ namespace {
 // Steps of n flows, each alone on its two links, as in a ring collective; one solver variable per flow.
 void ring_steps(benchmark::State& state) {
   const auto n = static_cast<std::uint32_t>(state.range(0));
-  FluidNetwork network(std::vector<Bandwidth>(2 * n, 50_GBps), {.merge_classes = false, .remember_repeats = false});
+  FluidNetwork network(std::vector<Bandwidth>(2 * n, 50_GBps),
+                       {.merge_classes = false, .remember_repeats = false});
   std::vector<FlowDone> done;
   Time now{0};
   for (auto _ : state) {
@@ -38,22 +39,30 @@ void all_to_all(benchmark::State& state) {
     for (std::uint32_t i = 0; i < n; ++i) {
       for (std::uint32_t j = 0; j < n; ++j) {
         const Share path[] = {{i, 1}, {n + j, 1}};
-        const auto more = static_cast<std::int64_t>(state.range(1) != 0 ? mix_bits(luck++) % 900'000 : 0);
+        const auto more =
+            static_cast<std::int64_t>(state.range(1) != 0 ? mix_bits(luck++) % 900'000 : 0);
         network.start({.shares = path, .size = {100'000 + more}, .latency = 1_us}, Time{0});
       }
     }
     std::vector<FlowDone> done;
-    for (Time next = network.next_event(); next < Time::never(); next = network.next_event()) network.advance(next, done);
+    for (Time next = network.next_event(); next < Time::never(); next = network.next_event())
+      network.advance(next, done);
     benchmark::DoNotOptimize(done.data());
   }
   state.SetItemsProcessed(state.iterations() * n * n);
 }
-BENCHMARK(all_to_all)->Args({64, 0})->Args({256, 0})->Args({16, 1})->Args({64, 1})->Unit(benchmark::kMillisecond);
+BENCHMARK(all_to_all)
+    ->Args({64, 0})
+    ->Args({256, 0})
+    ->Args({16, 1})
+    ->Args({64, 1})
+    ->Unit(benchmark::kMillisecond);
 
 // The same flows again and again, with and without the memory of repeats.
 void repeated_phases(benchmark::State& state) {
   const std::uint32_t n = 48;
-  FluidNetwork network(std::vector<Bandwidth>(2 * n, 50_GBps), {.remember_repeats = state.range(0) != 0});
+  FluidNetwork network(std::vector<Bandwidth>(2 * n, 50_GBps),
+                       {.remember_repeats = state.range(0) != 0});
   std::vector<FlowDone> done;
   Time now{0};
   for (auto _ : state) {

@@ -66,18 +66,22 @@ class LevelQueue {
   static constexpr std::size_t kBins = 512;  // mostly one key per bin, which then needs no order
   static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
-  static std::uint64_t bits_of(double level) { return std::bit_cast<std::uint64_t>(level + 0.0); }  // -0 is 0
+  static std::uint64_t bits_of(double level) {
+    return std::bit_cast<std::uint64_t>(level + 0.0);
+  }  // -0 is 0
   // Bins are intervals of the bit pattern, which for numbers from 0 on ascends with the number: fine where levels are low.
   void divide(double low, double high) {
     low_ = bits_of(low);
     const std::uint64_t high_bits = bits_of(std::max(low, high));
-    shift_ = std::max(0, static_cast<int>(std::bit_width(high_bits - low_)) - static_cast<int>(std::bit_width(kBins - 1)));
+    shift_ = std::max(0, static_cast<int>(std::bit_width(high_bits - low_)) -
+                             static_cast<int>(std::bit_width(kBins - 1)));
     filled_.fill(0);
     word_ = 0;
     bin_ = -1;
   }
   std::int32_t bin_of(double level) const {
-    return static_cast<std::int32_t>(std::min<std::uint64_t>((bits_of(level) - low_) >> shift_, kBins - 1));
+    return static_cast<std::int32_t>(
+        std::min<std::uint64_t>((bits_of(level) - low_) >> shift_, kBins - 1));
   }
   void link(std::uint32_t i) {
     const auto bin = static_cast<std::size_t>(bin_of(all_[i].level));
@@ -111,15 +115,17 @@ class LevelQueue {
       }
     }
     if (heap_.size() < 2) return;
-    std::make_heap(heap_.begin(), heap_.end(),
-                   [this](std::uint32_t a, std::uint32_t b) { return all_[a].level > all_[b].level; });
+    std::make_heap(heap_.begin(), heap_.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return all_[a].level > all_[b].level;
+    });
   }
   void sink(std::uint32_t i) {
     const double level = all_[i].level;
     const std::size_t count = heap_.size();
     std::size_t hole = 0;
     for (std::size_t child = 1; child < count; child = 2 * hole + 1) {
-      child += static_cast<std::size_t>(child + 1 < count && all_[heap_[child]].level > all_[heap_[child + 1]].level);
+      child += static_cast<std::size_t>(child + 1 < count &&
+                                        all_[heap_[child]].level > all_[heap_[child + 1]].level);
       if (!(level > all_[heap_[child]].level)) break;
       heap_[hole] = heap_[child];
       hole = child;

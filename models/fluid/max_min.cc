@@ -13,7 +13,9 @@ namespace {
 // difference is solved again too.
 constexpr double kMargin = 1e-9;
 
-std::uint64_t hash_double(std::uint64_t seed, double x) { return mix_bits(seed ^ std::bit_cast<std::uint64_t>(x)); }
+std::uint64_t hash_double(std::uint64_t seed, double x) {
+  return mix_bits(seed ^ std::bit_cast<std::uint64_t>(x));
+}
 
 std::uint32_t index32(std::size_t i) { return static_cast<std::uint32_t>(i); }
 
@@ -53,13 +55,14 @@ std::uint32_t MaxMin::define(std::span<const Share> shares, double fairness, dou
   variable.lead = variable.next_free = kNone;
   Hop* hop = hops_.data() + variable.first_hop;
   for (const Share& share : shares) {
-    WEFT_CHECK(share.resource < resources_.size() && share.weight > 0 && share.weight < kUnlimited, share.resource,
-               share.weight);
+    WEFT_CHECK(share.resource < resources_.size() && share.weight > 0 && share.weight < kUnlimited,
+               share.resource, share.weight);
     *hop++ = {share.resource, 0, share.weight};
   }
   if (remember_) {
     std::uint64_t hash = hash_double(hash_double(shares.size(), fairness), cap);
-    for (const Share& share : shares) hash = hash_double(mix_bits(hash + share.resource), share.weight);
+    for (const Share& share : shares)
+      hash = hash_double(mix_bits(hash + share.resource), share.weight);
     variable.identity = hash;
   }
   return v;
@@ -141,7 +144,9 @@ void MaxMin::set_capacity(std::uint32_t r, double capacity) {
   WEFT_CHECK(r < resources_.size() && capacity >= 0, r, capacity);
   Resource& resource = resources_[r];
   if (resource.capacity == capacity) return;
-  if (resource.cluster != kNone) clusters_[resource.cluster].sums[resource.local][Cluster::kLeft] += capacity - resource.capacity;
+  if (resource.cluster != kNone)
+    clusters_[resource.cluster].sums[resource.local][Cluster::kLeft] +=
+        capacity - resource.capacity;
   resource.capacity = capacity;
   mark_dirty(r, true);
 }
@@ -321,8 +326,10 @@ void MaxMin::fill() {
 
 // Takes the region's solution from memory. If that has none: whether it is worth keeping this time.
 bool MaxMin::recall(RepeatKey& key, bool& store) {
-  for (const std::uint32_t v : region_variables_) key.add(mix_bits(variables_[v].identity + variables_[v].count));
-  for (const std::uint32_t r : region_resources_) key.add(hash_double(mix_bits(r), fillings_[r].left));
+  for (const std::uint32_t v : region_variables_)
+    key.add(mix_bits(variables_[v].identity + variables_[v].count));
+  for (const std::uint32_t r : region_resources_)
+    key.add(hash_double(mix_bits(r), fillings_[r].left));
   const Repeats::Solution* known = repeats_.find(key, store);
   if (known == nullptr) return false;
   for (const std::uint32_t r : region_resources_) resources_[r].level = kUnlimited;
@@ -357,7 +364,9 @@ void MaxMin::solve_region(std::uint32_t seed, double floor) {
   if (region_variables_.empty()) return;
   RepeatKey key;
   bool store = false;
-  if (remember_ && region_variables_.size() > 4 && repeats_.interested(arrivals_) && recall(key, store)) return;
+  if (remember_ && region_variables_.size() > 4 && repeats_.interested(arrivals_) &&
+      recall(key, store))
+    return;
   if (region_variables_.size() < cluster_size_) {
     fill();
     ++solves_;
@@ -401,7 +410,8 @@ void MaxMin::solve() {
     if (floor < kUnlimited) floor *= 1 - kMargin;
     for (const std::uint32_t r : dirty_) {
       const Resource& resource = resources_[r];
-      if (resource.dirty && resource.mark != round_ && !resource.users.empty()) solve_region(r, floor);
+      if (resource.dirty && resource.mark != round_ && !resource.users.empty())
+        solve_region(r, floor);
     }
   }
   for (const std::uint32_t r : dirty_) resources_[r].dirty = resources_[r].tighter = false;

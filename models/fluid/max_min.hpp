@@ -46,7 +46,8 @@ class MaxMin {
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t kCap = kNone - 1;  // the lead of a variable at its cap
   static constexpr double kSnap = 1e-12;
-  static constexpr std::size_t kClusterSize = 48;   // variables from which a part is kept in compact form
+  static constexpr std::size_t kClusterSize =
+      48;  // variables from which a part is kept in compact form
 
   // One crossing of a variable with a resource; `place` is its position in the resource's list of users.
   struct Hop {
@@ -108,10 +109,10 @@ class MaxMin {
     double fairness = 1;
     std::uint32_t first_hop = 0, hop_count = 0;
     std::uint32_t count = 0;
-    std::uint32_t lead = kNone;     // kNone: not solved since it came into use
-    std::uint32_t mark = 0;         // last round in which it was part of what is solved
+    std::uint32_t lead = kNone;  // kNone: not solved since it came into use
+    std::uint32_t mark = 0;      // last round in which it was part of what is solved
     std::uint32_t next_free = kNone;
-    std::uint64_t identity = 0;     // hash of hops, fairness and cap
+    std::uint64_t identity = 0;  // hash of hops, fairness and cap
   };
   struct Resource {
     double capacity = 0;
@@ -172,9 +173,9 @@ class MaxMin {
   std::vector<Variable> variables_;
   std::vector<Resource> resources_;
   std::vector<Hop> hops_;
-  std::vector<Filling> fillings_;               // by resource
-  std::vector<Place> places_;                   // by variable
-  std::vector<std::uint32_t> free_by_length_;   // oldest forgotten variable with that many hops
+  std::vector<Filling> fillings_;              // by resource
+  std::vector<Place> places_;                  // by variable
+  std::vector<std::uint32_t> free_by_length_;  // oldest forgotten variable with that many hops
   std::vector<std::uint32_t> last_by_length_;
   std::vector<std::uint32_t> dirty_, touched_, moved_, relevelled_;
   std::vector<std::uint32_t> region_resources_, region_variables_, capped_;

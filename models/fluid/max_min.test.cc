@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/fluid/max_min.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace weft {
 namespace {
@@ -23,7 +23,8 @@ struct Demand {
 };
 
 // Progressive filling as in the textbook: at each step the smallest next level over all resources and caps.
-std::vector<double> naive_levels(const std::vector<double>& capacities, const std::vector<Demand>& demands) {
+std::vector<double> naive_levels(const std::vector<double>& capacities,
+                                 const std::vector<Demand>& demands) {
   std::vector<double> levels(demands.size(), -1);
   for (std::size_t left = demands.size(); left > 0;) {
     double least = MaxMin::kUnlimited;
@@ -50,7 +51,8 @@ std::vector<double> naive_levels(const std::vector<double>& capacities, const st
     for (std::size_t v = 0; v < demands.size(); ++v) {
       if (levels[v] >= 0) continue;
       bool stop = demands[v].cap / demands[v].fairness <= least;
-      for (const Share& share : demands[v].shares) stop |= full[share.resource] <= least * (1 + 1e-12);
+      for (const Share& share : demands[v].shares)
+        stop |= full[share.resource] <= least * (1 + 1e-12);
       if (stop) levels[v] = least, --left;
     }
   }
@@ -74,17 +76,18 @@ Demand random_demand(Luck& luck, std::size_t resources) {
   return demand;
 }
 
-void expect_same(const MaxMin& solver, const std::vector<double>& capacities, const std::vector<Demand>& demands,
-                 const std::vector<std::uint32_t>& ids) {
+void expect_same(const MaxMin& solver, const std::vector<double>& capacities,
+                 const std::vector<Demand>& demands, const std::vector<std::uint32_t>& ids) {
   const std::vector<double> expected = naive_levels(capacities, demands);
   for (std::size_t v = 0; v < demands.size(); ++v) {
-    ASSERT_NEAR(solver.level(ids[v]), expected[v], 1e-11 * std::max(expected[v], 1e-2)) << "variable " << v;
+    ASSERT_NEAR(solver.level(ids[v]), expected[v], 1e-11 * std::max(expected[v], 1e-2))
+        << "variable " << v;
   }
 }
 
 // The definition itself: feasible, and every variable has a reason not to grow.
-void expect_max_min(const MaxMin& solver, const std::vector<double>& capacities, const std::vector<Demand>& demands,
-                    const std::vector<std::uint32_t>& ids) {
+void expect_max_min(const MaxMin& solver, const std::vector<double>& capacities,
+                    const std::vector<Demand>& demands, const std::vector<std::uint32_t>& ids) {
   std::vector<double> used(capacities.size()), highest(capacities.size());
   for (std::size_t v = 0; v < demands.size(); ++v) {
     for (const Share& share : demands[v].shares) {
@@ -92,13 +95,15 @@ void expect_max_min(const MaxMin& solver, const std::vector<double>& capacities,
       highest[share.resource] = std::max(highest[share.resource], solver.level(ids[v]));
     }
   }
-  for (std::size_t r = 0; r < capacities.size(); ++r) ASSERT_LE(used[r], capacities[r] * (1 + 1e-11));
+  for (std::size_t r = 0; r < capacities.size(); ++r)
+    ASSERT_LE(used[r], capacities[r] * (1 + 1e-11));
   for (std::size_t v = 0; v < demands.size(); ++v) {
     ASSERT_LE(solver.rate(ids[v]), demands[v].cap * (1 + 1e-15));
     bool reason = solver.rate(ids[v]) >= demands[v].cap * (1 - 1e-15);
     for (const Share& share : demands[v].shares) {
       const std::uint32_t r = share.resource;
-      reason |= used[r] >= capacities[r] * (1 - 1e-11) && solver.level(ids[v]) >= highest[r] * (1 - 1e-11);
+      reason |= used[r] >= capacities[r] * (1 - 1e-11) &&
+                solver.level(ids[v]) >= highest[r] * (1 - 1e-11);
     }
     ASSERT_TRUE(reason) << "variable " << v;
   }
@@ -107,7 +112,8 @@ void expect_max_min(const MaxMin& solver, const std::vector<double>& capacities,
 TEST(MaxMin, OneLinkIsSharedByFairnessAndCount) {
   MaxMin solver(std::vector<double>{12});
   const std::vector<Share> link{{0, 1}};
-  const std::uint32_t a = solver.define(link, 1, MaxMin::kUnlimited), b = solver.define(link, 2, MaxMin::kUnlimited);
+  const std::uint32_t a = solver.define(link, 1, MaxMin::kUnlimited),
+                      b = solver.define(link, 2, MaxMin::kUnlimited);
   solver.set_count(a, 2);
   solver.set_count(b, 1);
   solver.solve();
@@ -118,7 +124,8 @@ TEST(MaxMin, OneLinkIsSharedByFairnessAndCount) {
 TEST(MaxMin, WeightsOnTheLinkCountAsLoad) {
   MaxMin solver(std::vector<double>{6, 2});
   const std::vector<Share> striped{{0, 1.0 / 6}, {1, 3}}, plain{{0, 1}};
-  const std::uint32_t a = solver.define(striped, 1, MaxMin::kUnlimited), b = solver.define(plain, 1, MaxMin::kUnlimited);
+  const std::uint32_t a = solver.define(striped, 1, MaxMin::kUnlimited),
+                      b = solver.define(plain, 1, MaxMin::kUnlimited);
   solver.set_count(a, 1);
   solver.set_count(b, 1);
   solver.solve();
@@ -147,7 +154,8 @@ TEST(MaxMin, TheTextbookParkingLot) {
 TEST(MaxMin, CapacityZeroStopsItsVariablesOnly) {
   MaxMin solver(std::vector<double>{0, 4});
   const std::vector<Share> both{{0, 1}, {1, 1}}, second{{1, 1}};
-  const std::uint32_t a = solver.define(both, 1, MaxMin::kUnlimited), b = solver.define(second, 1, MaxMin::kUnlimited);
+  const std::uint32_t a = solver.define(both, 1, MaxMin::kUnlimited),
+                      b = solver.define(second, 1, MaxMin::kUnlimited);
   solver.set_count(a, 1);
   solver.set_count(b, 1);
   solver.solve();
@@ -162,7 +170,8 @@ TEST(MaxMin, CapacityZeroStopsItsVariablesOnly) {
 TEST(MaxMin, WhatFrozeBelowAChangeIsNotSolvedAgain) {
   MaxMin solver(std::vector<double>{1, 10});
   const std::vector<Share> both{{0, 1}, {1, 1}}, second{{1, 1}};
-  const std::uint32_t low = solver.define(both, 1, MaxMin::kUnlimited), a = solver.define(second, 1, MaxMin::kUnlimited),
+  const std::uint32_t low = solver.define(both, 1, MaxMin::kUnlimited),
+                      a = solver.define(second, 1, MaxMin::kUnlimited),
                       b = solver.define(second, 1, MaxMin::kUnlimited);
   for (const std::uint32_t v : {low, a, b}) solver.set_count(v, 1);
   solver.solve();
@@ -183,7 +192,8 @@ TEST(MaxMin, SymmetricVariablesGetOneRateBitForBit) {
   for (std::uint32_t i = 0; i < n; ++i) {
     for (std::uint32_t j = 0; j < n; ++j) {
       const std::vector<Share> path{{i, 1}, {n + j, 1}};
-      if (i != j) ids.push_back(solver.define(path, 1, MaxMin::kUnlimited)), solver.set_count(ids.back(), 1);
+      if (i != j)
+        ids.push_back(solver.define(path, 1, MaxMin::kUnlimited)), solver.set_count(ids.back(), 1);
     }
   }
   solver.solve();
@@ -196,13 +206,15 @@ TEST(MaxMin, RandomSystemsEqualNaiveFilling) {
     Luck luck{seed << 32};
     const std::size_t resources = 1 + luck.below(12);
     std::vector<double> capacities;
-    for (std::size_t r = 0; r < resources; ++r) capacities.push_back(luck.below(15) == 0 ? 0 : 0.05 * (1.0 + luck.below(8)));
+    for (std::size_t r = 0; r < resources; ++r)
+      capacities.push_back(luck.below(15) == 0 ? 0 : 0.05 * (1.0 + luck.below(8)));
     MaxMin solver(capacities);
     std::vector<Demand> demands;
     std::vector<std::uint32_t> ids;
     for (std::size_t v = 1 + luck.below(20); v-- > 0;) {
       demands.push_back(random_demand(luck, resources));
-      ids.push_back(solver.define(demands.back().shares, demands.back().fairness, demands.back().cap));
+      ids.push_back(
+          solver.define(demands.back().shares, demands.back().fairness, demands.back().cap));
       solver.set_count(ids.back(), demands.back().count);
     }
     solver.solve();
@@ -228,7 +240,8 @@ void random_history(bool remember, std::size_t cluster_size) {
       const std::uint64_t what = luck.below(10);
       if (what < 5 || demands.empty()) {
         demands.push_back(random_demand(luck, resources));
-        ids.push_back(solver.define(demands.back().shares, demands.back().fairness, demands.back().cap));
+        ids.push_back(
+            solver.define(demands.back().shares, demands.back().fairness, demands.back().cap));
         solver.set_count(ids.back(), demands.back().count);
       } else if (what < 8) {
         const std::size_t v = luck.below(demands.size());

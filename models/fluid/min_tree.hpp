@@ -19,7 +19,8 @@ class MinTree {
 
   void resize(std::size_t slots) {
     if (!levels_.empty() && slots <= levels_[0].times.size()) return;
-    std::size_t n = std::max(kFan, round_up(std::max(slots, levels_.empty() ? 0 : 2 * levels_[0].times.size())));
+    std::size_t n = std::max(
+        kFan, round_up(std::max(slots, levels_.empty() ? 0 : 2 * levels_[0].times.size())));
     std::size_t level = 0;
     for (;; ++level) {
       if (level == levels_.size()) levels_.emplace_back();
@@ -71,8 +72,8 @@ class MinTree {
  private:
   struct Level {
     std::vector<std::int64_t> times;
-    std::vector<unsigned char> stale;   // per node of sixteen
-    std::vector<std::uint32_t> queue;   // stale nodes
+    std::vector<unsigned char> stale;  // per node of sixteen
+    std::vector<std::uint32_t> queue;  // stale nodes
   };
 
   static std::size_t round_up(std::size_t n) { return (n + kFan - 1) / kFan * kFan; }
@@ -87,7 +88,8 @@ class MinTree {
     for (std::size_t i = 1; i < kFan; ++i) least = times[i] < least ? times[i] : least;
     return least;
   }
-  void collect(std::size_t level, std::size_t node, std::int64_t time, std::vector<std::uint32_t>& slots) const {
+  void collect(std::size_t level, std::size_t node, std::int64_t time,
+               std::vector<std::uint32_t>& slots) const {
     const std::int64_t* times = levels_[level].times.data() + node * kFan;
     for (std::size_t i = 0; i < kFan; ++i) {
       if (times[i] != time) continue;

@@ -58,7 +58,7 @@ class Repeats {
   void clear();
 
  private:
-  static constexpr std::uint32_t kPatience = 512;          // misses in a row
+  static constexpr std::uint32_t kPatience = 512;  // misses in a row
   static constexpr std::size_t kMostKeys = std::size_t{1} << 16;
   static constexpr std::size_t kMostValues = std::size_t{1} << 22;  // levels stored
 

@@ -15,7 +15,9 @@ LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
     if (spec.generation == 0) {
       report_missing(spec, "generation", R"("generation": 3, 1 to 3)", out);
     } else if (spec.generation > 3) {
-      report_impossible(spec, "generation", fmt::format("CXL generation {} is not known", spec.generation), "1 to 3", out);
+      report_impossible(spec, "generation",
+                        fmt::format("CXL generation {} is not known", spec.generation), "1 to 3",
+                        out);
     } else if (spec.width == 0) {
       report_missing(spec, "width", R"("width": 16, the number of lanes)", out);
     } else if (spec.generation < 3) {

@@ -23,9 +23,12 @@ struct Frame {
 Frame frame_of(Transport transport, Bytes mtu) {
   const auto without = [](Bytes a, Bytes b) { return Bytes{a.count - b.count}; };
   switch (transport) {
-    case Transport::raw: return {mtu, mtu};
-    case Transport::roce: return {mtu, mtu + kRoce};
-    case Transport::tcp: return {without(mtu, kTcp), mtu};
+    case Transport::raw:
+      return {mtu, mtu};
+    case Transport::roce:
+      return {mtu, mtu + kRoce};
+    case Transport::tcp:
+      return {without(mtu, kTcp), mtu};
     case Transport::iwarp: {
       const Bytes segment = without(mtu, kTcp);
       const Bytes markers = kMarker * ((segment.count + kMarkerEvery - 1) / kMarkerEvery);
@@ -38,21 +41,26 @@ Frame frame_of(Transport transport, Bytes mtu) {
 
 LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
   LinkLaw law;
-  if (!spec.rate) report_missing(spec, "rate", R"("rate": "400 Gb/s")", out);
-  else law.raw = *spec.rate;
+  if (!spec.rate)
+    report_missing(spec, "rate", R"("rate": "400 Gb/s")", out);
+  else
+    law.raw = *spec.rate;
   if (spec.mtu.count == 0) {
     if (asks_efficiency(spec)) {
-      report_missing(spec, "mtu", R"("mtu": "4 KiB" for roce, "9000 B" or "1500 B" for the others)", out);
+      report_missing(spec, "mtu", R"("mtu": "4 KiB" for roce, "9000 B" or "1500 B" for the others)",
+                     out);
     }
     return law;
   }
   if (spec.transport == Transport::roce && spec.mtu > 4_KiB) {
-    report_impossible(spec, "mtu", "RoCE's path MTU is at most 4 KiB", "256 B, 512 B, 1 KiB, 2 KiB or 4 KiB of data", out);
+    report_impossible(spec, "mtu", "RoCE's path MTU is at most 4 KiB",
+                      "256 B, 512 B, 1 KiB, 2 KiB or 4 KiB of data", out);
   }
   const Frame frame = frame_of(spec.transport, spec.mtu);
   if (frame.payload.count <= 0) {
-    report_impossible(spec, "mtu", fmt::format("an mtu of {} leaves no room for data", to_text(spec.mtu)), "1500 B or more",
-                      out);
+    report_impossible(spec, "mtu",
+                      fmt::format("an mtu of {} leaves no room for data", to_text(spec.mtu)),
+                      "1500 B or more", out);
     return law;
   }
   law.payload = frame.payload;

@@ -8,8 +8,8 @@ namespace weft {
 namespace {
 
 TestedLink ethernet(const std::string& transport, const std::string& rate, const std::string& mtu) {
-  return test_link(kEthernetLink, R"("class": "ethernet", "transport": ")" + transport + R"(", "rate": ")" + rate +
-                                      R"(", "mtu": ")" + mtu + R"(")");
+  return test_link(kEthernetLink, R"("class": "ethernet", "transport": ")" + transport +
+                                      R"(", "rate": ")" + rate + R"(", "mtu": ")" + mtu + R"(")");
 }
 
 TEST(EthernetLaw, FrameIsThirtyEightBytesAroundItsContents) {
@@ -45,11 +45,13 @@ TEST(EthernetLaw, RoceWritesMeasureWhatOneKibibytePacketsDeliver) {
 TEST(EthernetLaw, MissingAndImpossibleFactsAreReported) {
   EXPECT_EQ(test_link(kEthernetLink, R"("class": "ethernet")").problems.size(), 2u);
   EXPECT_EQ(ethernet("roce", "100 Gb/s", "9000 B").problem(), "RoCE's path MTU is at most 4 KiB");
-  EXPECT_EQ(ethernet("tcp", "100 Gb/s", "52 B").problem(), "an mtu of 52 B leaves no room for data");
+  EXPECT_EQ(ethernet("tcp", "100 Gb/s", "52 B").problem(),
+            "an mtu of 52 B leaves no room for data");
 }
 
 TEST(SlingshotLaw, PacketsOfTwoKibibytesDeliverNinetySevenPercent) {
-  const TestedLink link = test_link(kSlingshotLink, R"("class": "slingshot", "rate": "200 Gb/s", "mtu": "2 KiB")");
+  const TestedLink link =
+      test_link(kSlingshotLink, R"("class": "slingshot", "rate": "200 Gb/s", "mtu": "2 KiB")");
   EXPECT_NEAR(link.gbytes(), 24.265, 0.001);
 }
 

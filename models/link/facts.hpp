@@ -13,11 +13,12 @@ inline bool asks_rate(const LinkSpec& spec) { return !spec.rate; }
 inline bool asks_efficiency(const LinkSpec& spec) { return !spec.efficiency; }
 
 // Reports that `key` is missing; `cure` is what to write, e.g. "\"mtu\": \"4 KiB\"".
-void report_missing(const LinkSpec& spec, std::string_view key, std::string_view cure, Diagnostics& out);
+void report_missing(const LinkSpec& spec, std::string_view key, std::string_view cure,
+                    Diagnostics& out);
 
 // Reports that `key` has a value that no such link has; `cure` names the values there are.
-void report_impossible(const LinkSpec& spec, std::string_view key, std::string_view fact, std::string_view cure,
-                       Diagnostics& out);
+void report_impossible(const LinkSpec& spec, std::string_view key, std::string_view fact,
+                       std::string_view cure, Diagnostics& out);
 
 // raw * numerator / denominator, rounded down: what line coding leaves.
 constexpr Bandwidth coded(Bandwidth raw, std::int64_t numerator, std::int64_t denominator) {

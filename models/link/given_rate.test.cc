@@ -11,9 +11,12 @@ namespace {
 
 TEST(GivenRateLaw, ClassesDeliverTheirShare) {
   EXPECT_NEAR(test_link(kXgmiLink, R"("class": "xgmi", "rate": "64 GB/s")").gbytes(), 48.64, 0.001);
-  EXPECT_NEAR(test_link(kSocketLink, R"("class": "socket", "rate": "38.4 GB/s")").gbytes(), 31.40, 0.01);
-  EXPECT_NEAR(test_link(kMemoryLink, R"("class": "memory", "rate": "100 GB/s")").gbytes(), 85.0, 0.001);
-  EXPECT_NEAR(test_link(kUalinkLink, R"("class": "ualink", "rate": "100 GB/s")").gbytes(), 92.35, 0.01);
+  EXPECT_NEAR(test_link(kSocketLink, R"("class": "socket", "rate": "38.4 GB/s")").gbytes(), 31.40,
+              0.01);
+  EXPECT_NEAR(test_link(kMemoryLink, R"("class": "memory", "rate": "100 GB/s")").gbytes(), 85.0,
+              0.001);
+  EXPECT_NEAR(test_link(kUalinkLink, R"("class": "ualink", "rate": "100 GB/s")").gbytes(), 92.35,
+              0.01);
 }
 
 TEST(GivenRateLaw, TheRateMustBeGiven) {
@@ -23,7 +26,9 @@ TEST(GivenRateLaw, TheRateMustBeGiven) {
 }
 
 TEST(GivenRateLaw, AMeasuredLinkStatesItsOwnEfficiency) {
-  EXPECT_EQ(test_link(kMemoryLink, R"("class": "memory", "rate": "100 GB/s", "efficiency": 1)").payload_rate(), 100_GBps);
+  EXPECT_EQ(test_link(kMemoryLink, R"("class": "memory", "rate": "100 GB/s", "efficiency": 1)")
+                .payload_rate(),
+            100_GBps);
 }
 
 TEST(LinkCatalog, HoldsEveryClassOnceWithItsReference) {

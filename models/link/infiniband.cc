@@ -34,14 +34,17 @@ LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
       if (candidate.name == spec.speed) speed = &candidate;
     }
     if (spec.speed.empty()) {
-      report_missing(spec, "speed", R"("speed": "ndr", one of sdr, ddr, qdr, fdr, edr, hdr, ndr, xdr)", out);
+      report_missing(spec, "speed",
+                     R"("speed": "ndr", one of sdr, ddr, qdr, fdr, edr, hdr, ndr, xdr)", out);
     } else if (speed == nullptr) {
       report_impossible(spec, "speed", fmt::format("\"{}\" is not an InfiniBand speed", spec.speed),
                         "one of sdr, ddr, qdr, fdr, edr, hdr, ndr, xdr", out);
     } else if (spec.width == 0) {
       report_missing(spec, "width", R"("width": 4, the number of lanes)", out);
-    } else if (spec.width != 1 && spec.width != 2 && spec.width != 4 && spec.width != 8 && spec.width != 12) {
-      report_impossible(spec, "width", fmt::format("InfiniBand has no {}x", spec.width), "1, 2, 4, 8 or 12", out);
+    } else if (spec.width != 1 && spec.width != 2 && spec.width != 4 && spec.width != 8 &&
+               spec.width != 12) {
+      report_impossible(spec, "width", fmt::format("InfiniBand has no {}x", spec.width),
+                        "1, 2, 4, 8 or 12", out);
     } else {
       law.raw = coded(speed->lane * spec.width, speed->data, speed->wire);
     }
@@ -49,7 +52,8 @@ LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
   if (spec.mtu.count == 0 && asks_efficiency(spec)) {
     report_missing(spec, "mtu", R"("mtu": "4 KiB", 256 B to 4 KiB)", out);
   } else if (spec.mtu > 4_KiB) {
-    report_impossible(spec, "mtu", "an InfiniBand packet carries at most 4 KiB", "256 B, 512 B, 1 KiB, 2 KiB or 4 KiB", out);
+    report_impossible(spec, "mtu", "an InfiniBand packet carries at most 4 KiB",
+                      "256 B, 512 B, 1 KiB, 2 KiB or 4 KiB", out);
   }
   law.payload = spec.mtu;
   law.overhead = kHeaders;

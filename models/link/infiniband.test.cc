@@ -7,8 +7,8 @@ namespace weft {
 namespace {
 
 TestedLink infiniband(const std::string& speed, const std::string& mtu = "4 KiB") {
-  return test_link(kInfinibandLink,
-                   R"("class": "infiniband", "width": 4, "speed": ")" + speed + R"(", "mtu": ")" + mtu + R"(")");
+  return test_link(kInfinibandLink, R"("class": "infiniband", "width": 4, "speed": ")" + speed +
+                                        R"(", "mtu": ")" + mtu + R"(")");
 }
 
 TEST(InfinibandLaw, RawRateIsTheDataRateOfFourLanes) {

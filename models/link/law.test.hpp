@@ -2,10 +2,10 @@
 // What the tests of link laws share: a link from the text of its file, and what it delivers.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "sim/fabric/link_law.hpp"
 

@@ -12,9 +12,11 @@ struct Lanes {
   std::int64_t count;
   Bandwidth rate;
 };
-constexpr Lanes kLanes[] = {{8, 20_Gbps}, {8, Bandwidth{25'781'250'000}}, {4, 50_Gbps}, {2, 100_Gbps}, {2, 200_Gbps}};
+constexpr Lanes kLanes[] = {
+    {8, 20_Gbps}, {8, Bandwidth{25'781'250'000}}, {4, 50_Gbps}, {2, 100_Gbps}, {2, 200_Gbps}};
 constexpr int kGenerations = 5;
-constexpr Time kLongDelay = 1_us;  // metres of copper take 100 ns; a remote load over NVLink takes less than this in all
+constexpr Time kLongDelay =
+    1_us;  // metres of copper take 100 ns; a remote load over NVLink takes less than this in all
 
 LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
   LinkLaw law;
@@ -22,7 +24,8 @@ LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
     if (spec.generation == 0) {
       report_missing(spec, "generation", R"("generation": 4, 1 to 5)", out);
     } else if (spec.generation > kGenerations) {
-      report_impossible(spec, "generation", fmt::format("NVLink generation {} is not known", spec.generation),
+      report_impossible(spec, "generation",
+                        fmt::format("NVLink generation {} is not known", spec.generation),
                         "1 to 5, or a \"rate\"", out);
     } else {
       const Lanes& lanes = kLanes[spec.generation - 1];
@@ -30,11 +33,14 @@ LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
     }
   }
   if (asks_efficiency(spec)) {
-    if (spec.payload.count == 0) report_missing(spec, "payload", R"("payload": "256 B", the data of a full packet)", out);
-    if (spec.header.count == 0) report_missing(spec, "header", R"("header": "16 B", one flit)", out);
+    if (spec.payload.count == 0)
+      report_missing(spec, "payload", R"("payload": "256 B", the data of a full packet)", out);
+    if (spec.header.count == 0)
+      report_missing(spec, "header", R"("header": "16 B", one flit)", out);
   }
   if (spec.delay > kLongDelay) {
-    out.warning(spec.place, spec.pointer + "/delay", fmt::format("{} is long for NVLink", to_text(spec.delay)),
+    out.warning(spec.place, spec.pointer + "/delay",
+                fmt::format("{} is long for NVLink", to_text(spec.delay)),
                 "its links take about 100 ns one way; is the unit right?");
   }
   law.payload = spec.payload;
@@ -47,7 +53,9 @@ LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
 constinit const LinkClassEntry kNvlinkLink{
     .link_class = LinkClass::nvlink,
     .summary = "NVLink: one link of a generation, data flits behind a header flit",
-    .reference = "Foley and Danskin, Ultra-Performance Pascal GPU and NVLink Interconnect, IEEE Micro 37(2), 2017",
+    .reference =
+        "Foley and Danskin, Ultra-Performance Pascal GPU and NVLink Interconnect, IEEE Micro "
+        "37(2), 2017",
     .evaluate = evaluate};
 
 }  // namespace weft

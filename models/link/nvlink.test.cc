@@ -8,15 +8,18 @@ namespace {
 
 // GB/s of a bundle, one direction.
 double bundle(int generation, int links, const std::string& payload) {
-  return links * test_link(kNvlinkLink, R"("class": "nvlink", "generation": )" + std::to_string(generation) +
-                                            R"(, "payload": ")" + payload + R"(", "header": "16 B")").gbytes();
+  return links * test_link(kNvlinkLink, R"("class": "nvlink", "generation": )" +
+                                            std::to_string(generation) + R"(, "payload": ")" +
+                                            payload + R"(", "header": "16 B")")
+                     .gbytes();
 }
 
 TEST(NvlinkLaw, RawRateIsLanesTimesLaneRate) {
   const Bandwidth expected[] = {160_Gbps, Bandwidth{206'250'000'000}, 200_Gbps, 200_Gbps, 400_Gbps};
   for (int generation = 1; generation <= 5; ++generation) {
     const TestedLink link = test_link(
-        kNvlinkLink, R"("class": "nvlink", "payload": "256 B", "header": "16 B", "generation": )" + std::to_string(generation));
+        kNvlinkLink, R"("class": "nvlink", "payload": "256 B", "header": "16 B", "generation": )" +
+                         std::to_string(generation));
     EXPECT_EQ(link.law.raw, expected[generation - 1]) << generation;
   }
 }
@@ -45,7 +48,9 @@ TEST(NvlinkLaw, MissingFactsAreReported) {
   const TestedLink bare = test_link(kNvlinkLink, R"("class": "nvlink")");
   ASSERT_EQ(bare.problems.size(), 3u);
   EXPECT_EQ(bare.problem(), R"(the link's "generation" is missing)");
-  EXPECT_EQ(test_link(kNvlinkLink, R"("class": "nvlink", "generation": 6, "payload": "128 B", "header": "16 B")").problem(),
+  EXPECT_EQ(test_link(kNvlinkLink,
+                      R"("class": "nvlink", "generation": 6, "payload": "128 B", "header": "16 B")")
+                .problem(),
             "NVLink generation 6 is not known");
 }
 

@@ -8,8 +8,9 @@ namespace weft {
 namespace {
 
 TestedLink pcie(int generation, int width, const std::string& payload) {
-  return test_link(kPcieLink, R"("class": "pcie", "generation": )" + std::to_string(generation) + R"(, "width": )" +
-                                  std::to_string(width) + R"(, "max_payload": ")" + payload + R"(")");
+  return test_link(kPcieLink, R"("class": "pcie", "generation": )" + std::to_string(generation) +
+                                  R"(, "width": )" + std::to_string(width) +
+                                  R"(, "max_payload": ")" + payload + R"(")");
 }
 
 TEST(PcieLaw, RawRateIsTransfersTimesLanesAfterLineCoding) {
@@ -24,8 +25,8 @@ TEST(PcieLaw, RawRateIsTransfersTimesLanesAfterLineCoding) {
 TEST(PcieLaw, EveryGenerationIsFasterThanTheOneBeforeAndWidthScales) {
   for (int generation = 2; generation <= 6; ++generation) {
     EXPECT_GT(pcie_rate(generation, 1), pcie_rate(generation - 1, 1));
-    EXPECT_NEAR(static_cast<double>(pcie_rate(generation, 16).bps), 16 * static_cast<double>(pcie_rate(generation, 1).bps),
-                16.0);
+    EXPECT_NEAR(static_cast<double>(pcie_rate(generation, 16).bps),
+                16 * static_cast<double>(pcie_rate(generation, 1).bps), 16.0);
   }
 }
 
@@ -64,12 +65,14 @@ TEST(PcieLaw, FlitModeHasNoSequenceNumberOrCheckSumInThePacket) {
 
 TEST(PcieLaw, DuplexFactorPassesThrough) {
   const TestedLink link = test_link(
-      kPcieLink, R"("class": "pcie", "generation": 3, "width": 16, "max_payload": "128 B", "duplex_factor": 0.75)");
+      kPcieLink,
+      R"("class": "pcie", "generation": 3, "width": 16, "max_payload": "128 B", "duplex_factor": 0.75)");
   EXPECT_EQ(link.law.duplex_factor, 0.75);
 }
 
 TEST(PcieLaw, AStatedRateAndEfficiencyReplaceTheComputedOnes) {
-  const TestedLink link = test_link(kPcieLink, R"("class": "pcie", "rate": "100 Gb/s", "efficiency": 0.9)");
+  const TestedLink link =
+      test_link(kPcieLink, R"("class": "pcie", "rate": "100 Gb/s", "efficiency": 0.9)");
   EXPECT_TRUE(link.problems.empty()) << link.problem();
   EXPECT_EQ(link.payload_rate(), 90_Gbps);
 }
@@ -90,7 +93,8 @@ TEST(CxlLaw, FlitsAndHeaderSlotsTakeTheirShare) {
   EXPECT_NEAR(two.gbytes(), 32.0 * 8 / 8 * 128 / 130 * 64 / 68 * 0.8 * 0.95, 0.001);
   const TestedLink three = test_link(kCxlLink, R"("class": "cxl", "generation": 3, "width": 16)");
   EXPECT_NEAR(three.gbytes(), 128.0 * 238 / 256 * 0.8 * 0.95, 0.001);
-  EXPECT_EQ(test_link(kCxlLink, R"("class": "cxl", "generation": 4, "width": 16)").problem(), "CXL generation 4 is not known");
+  EXPECT_EQ(test_link(kCxlLink, R"("class": "cxl", "generation": 4, "width": 16)").problem(),
+            "CXL generation 4 is not known");
 }
 
 }  // namespace

@@ -8,9 +8,12 @@ namespace {
 
 LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
   LinkLaw law;
-  if (!spec.rate) report_missing(spec, "rate", R"("rate": "200 Gb/s")", out);
-  else law.raw = *spec.rate;
-  if (spec.mtu.count == 0 && asks_efficiency(spec)) report_missing(spec, "mtu", R"("mtu": "2 KiB")", out);
+  if (!spec.rate)
+    report_missing(spec, "rate", R"("rate": "200 Gb/s")", out);
+  else
+    law.raw = *spec.rate;
+  if (spec.mtu.count == 0 && asks_efficiency(spec))
+    report_missing(spec, "mtu", R"("mtu": "2 KiB")", out);
   law.payload = spec.mtu;
   law.overhead = 62_B;
   return law;

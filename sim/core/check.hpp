@@ -38,17 +38,21 @@ std::string show(const T& v) {
   }
 }
 template <class... Ts>
-[[noreturn]] void fail(const char* file, int line, const char* condition, const char* names, const Ts&... values) {
-  std::string text = std::string(file) + ":" + std::to_string(line) + ": " + condition + "  (" + names + " =";
+[[noreturn]] void fail(const char* file, int line, const char* condition, const char* names,
+                       const Ts&... values) {
+  std::string text =
+      std::string(file) + ":" + std::to_string(line) + ": " + condition + "  (" + names + " =";
   ((text += " " + show(values)), ...);
   throw Bug(text + ")");
 }
 }  // namespace detail
 }  // namespace weft
 
-#define WEFT_CHECK(condition, ...)                                                              \
-  do {                                                                                          \
-    if (!(condition)) ::weft::detail::fail(__FILE__, __LINE__, #condition, #__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__); \
+#define WEFT_CHECK(condition, ...)                                   \
+  do {                                                               \
+    if (!(condition))                                                \
+      ::weft::detail::fail(__FILE__, __LINE__, #condition,           \
+                           #__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
 
 #ifdef NDEBUG

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/core/config.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
@@ -17,7 +17,8 @@ namespace {
 constexpr const char* kNumber = R"(^[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)? ?)";
 
 template <class T, class Parse>
-bool read_scalar(const Json& json, const std::string& pointer, T& out, Diagnostics& diagnostics, Parse parse) {
+bool read_scalar(const Json& json, const std::string& pointer, T& out, Diagnostics& diagnostics,
+                 Parse parse) {
   const Scalar& scalar = scalar_of(static_cast<const T*>(nullptr));
   if (json.is_string()) {
     if (const auto value = parse(json.text)) {
@@ -27,10 +28,12 @@ bool read_scalar(const Json& json, const std::string& pointer, T& out, Diagnosti
     diagnostics.error(json.place, pointer, fmt::format("\"{}\" is not {}", json.text, scalar.what),
                       std::string(scalar.cure));
   } else if (json.is_number()) {
-    diagnostics.error(json.place, pointer, fmt::format("{} has no unit, {} is needed", json.number, scalar.what),
+    diagnostics.error(json.place, pointer,
+                      fmt::format("{} has no unit, {} is needed", json.number, scalar.what),
                       std::string(scalar.cure));
   } else {
-    diagnostics.error(json.place, pointer, fmt::format("{} where {} is needed", json.kind_name(), scalar.what),
+    diagnostics.error(json.place, pointer,
+                      fmt::format("{} where {} is needed", json.kind_name(), scalar.what),
                       std::string(scalar.cure));
   }
   return false;
@@ -39,9 +42,12 @@ bool read_scalar(const Json& json, const std::string& pointer, T& out, Diagnosti
 // How a value of this kind is written.
 std::string example_of(std::string_view wanted) {
   constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
-      {"a number", "write it without quotes, e.g. 0.5"}, {"a whole number", "write it without quotes and fraction, e.g. 8"},
-      {"true or false", "write true or false, without quotes"}, {"a string", "write text in double quotes"},
-      {"an array", "write [...]"}, {"an object", "write {...}"},
+      {"a number", "write it without quotes, e.g. 0.5"},
+      {"a whole number", "write it without quotes and fraction, e.g. 8"},
+      {"true or false", "write true or false, without quotes"},
+      {"a string", "write text in double quotes"},
+      {"an array", "write [...]"},
+      {"an object", "write {...}"},
   };
   for (const auto& [name, example] : kExamples) {
     if (name == wanted) return std::string(example);
@@ -59,18 +65,21 @@ const Scalar& scalar_of(const Time*) {
   return s;
 }
 const Scalar& scalar_of(const Bytes*) {
-  static const Scalar s{"a size", "write a number and a unit, e.g. \"4 MiB\" (2^20 bytes) or \"4 MB\" (10^6 bytes)",
-                        pattern("[KMGTP]?B|[KMGTP]iB")};
+  static const Scalar s{
+      "a size", "write a number and a unit, e.g. \"4 MiB\" (2^20 bytes) or \"4 MB\" (10^6 bytes)",
+      pattern("[KMGTP]?B|[KMGTP]iB")};
   return s;
 }
 const Scalar& scalar_of(const Bandwidth*) {
-  static const Scalar s{"a bandwidth",
-                        "write a number and a unit, e.g. \"400 Gb/s\" (bits) or \"50 GB/s\" (bytes), per direction",
-                        pattern("([KMGT]i?)?[bB]/s")};
+  static const Scalar s{
+      "a bandwidth",
+      "write a number and a unit, e.g. \"400 Gb/s\" (bits) or \"50 GB/s\" (bytes), per direction",
+      pattern("([KMGT]i?)?[bB]/s")};
   return s;
 }
 const Scalar& scalar_of(const FlopRate*) {
-  static const Scalar s{"a compute rate", "write e.g. \"312 TFLOP/s\" (dense)", pattern("[KMGTPE]?FLOP/s")};
+  static const Scalar s{"a compute rate", "write e.g. \"312 TFLOP/s\" (dense)",
+                        pattern("[KMGTPE]?FLOP/s")};
   return s;
 }
 const Scalar& scalar_of(const Power*) {
@@ -89,21 +98,31 @@ const Scalar& scalar_of(const Rate*) {
 std::string child(const std::string& pointer, std::string_view key) {
   return pointer + "/" + json_pointer_escape(key);
 }
-std::string child(const std::string& pointer, std::size_t index) { return fmt::format("{}/{}", pointer, index); }
+std::string child(const std::string& pointer, std::size_t index) {
+  return fmt::format("{}/{}", pointer, index);
+}
 
-bool read(const Json& j, const std::string& p, Time& out, Diagnostics& d) { return read_scalar(j, p, out, d, parse_time); }
-bool read(const Json& j, const std::string& p, Bytes& out, Diagnostics& d) { return read_scalar(j, p, out, d, parse_bytes); }
+bool read(const Json& j, const std::string& p, Time& out, Diagnostics& d) {
+  return read_scalar(j, p, out, d, parse_time);
+}
+bool read(const Json& j, const std::string& p, Bytes& out, Diagnostics& d) {
+  return read_scalar(j, p, out, d, parse_bytes);
+}
 bool read(const Json& j, const std::string& p, Bandwidth& out, Diagnostics& d) {
   return read_scalar(j, p, out, d, parse_bandwidth);
 }
 bool read(const Json& j, const std::string& p, FlopRate& out, Diagnostics& d) {
   return read_scalar(j, p, out, d, parse_flop_rate);
 }
-bool read(const Json& j, const std::string& p, Power& out, Diagnostics& d) { return read_scalar(j, p, out, d, parse_power); }
+bool read(const Json& j, const std::string& p, Power& out, Diagnostics& d) {
+  return read_scalar(j, p, out, d, parse_power);
+}
 bool read(const Json& j, const std::string& p, Frequency& out, Diagnostics& d) {
   return read_scalar(j, p, out, d, parse_frequency);
 }
-bool read(const Json& j, const std::string& p, Rate& out, Diagnostics& d) { return read_scalar(j, p, out, d, parse_rate); }
+bool read(const Json& j, const std::string& p, Rate& out, Diagnostics& d) {
+  return read_scalar(j, p, out, d, parse_rate);
+}
 
 bool read(const Json& json, const std::string& pointer, double& out, Diagnostics& d) {
   if (!json.is_number() || !std::isfinite(json.number)) {
@@ -115,7 +134,8 @@ bool read(const Json& json, const std::string& pointer, double& out, Diagnostics
 }
 
 bool read(const Json& json, const std::string& pointer, std::int64_t& out, Diagnostics& d) {
-  constexpr double kExact = 9007199254740992.0;  // 2^53: doubles above it are not all whole numbers of their own
+  constexpr double kExact =
+      9007199254740992.0;  // 2^53: doubles above it are not all whole numbers of their own
   if (json.kind == Json::Kind::number && std::abs(json.number) > kExact) {
     d.error(json.place, pointer, fmt::format("{} is too large for a whole number", json.number),
             fmt::format("at most {}", std::numeric_limits<std::int64_t>::max()));
@@ -125,7 +145,8 @@ bool read(const Json& json, const std::string& pointer, std::int64_t& out, Diagn
     out = json.integer;
     return true;
   }
-  if (json.kind == Json::Kind::number && std::floor(json.number) == json.number && std::abs(json.number) <= kExact) {
+  if (json.kind == Json::Kind::number && std::floor(json.number) == json.number &&
+      std::abs(json.number) <= kExact) {
     out = static_cast<std::int64_t>(json.number);
     return true;
   }
@@ -156,17 +177,22 @@ bool read(const Json& json, const std::string&, Json& out, Diagnostics&) {
   return true;
 }
 
-void wrong_kind(const Json& json, const std::string& pointer, std::string_view wanted, Diagnostics& d) {
+void wrong_kind(const Json& json, const std::string& pointer, std::string_view wanted,
+                Diagnostics& d) {
   std::string shown{json.kind_name()};
   if (json.is_number()) shown = fmt::format("{}", json.number);
   if (json.is_string()) shown = fmt::format("\"{}\"", json.text.substr(0, 80));
-  d.error(json.place, pointer, fmt::format("{} where {} is needed", shown, wanted), example_of(wanted));
+  d.error(json.place, pointer, fmt::format("{} where {} is needed", shown, wanted),
+          example_of(wanted));
 }
 
-void bad_choice(const Json& json, const std::string& pointer, const std::vector<std::string>& names, Diagnostics& d) {
+void bad_choice(const Json& json, const std::string& pointer, const std::vector<std::string>& names,
+                Diagnostics& d) {
   if (!json.is_string()) {
-    const std::string shown = json.is_number() ? fmt::format("{}", json.number) : std::string(json.kind_name());
-    d.error(json.place, pointer, fmt::format("{} where a word is needed", shown), "one of " + join(names, ", "));
+    const std::string shown =
+        json.is_number() ? fmt::format("{}", json.number) : std::string(json.kind_name());
+    d.error(json.place, pointer, fmt::format("{} where a word is needed", shown),
+            "one of " + join(names, ", "));
     return;
   }
   const auto nearest = nearest_name(json.text, names);
@@ -176,8 +202,8 @@ void bad_choice(const Json& json, const std::string& pointer, const std::vector<
           "one of " + join(names, ", "));
 }
 
-void unknown_keys(const Json& object, const std::string& pointer, const std::vector<std::string>& known,
-                  Diagnostics& d) {
+void unknown_keys(const Json& object, const std::string& pointer,
+                  const std::vector<std::string>& known, Diagnostics& d) {
   for (const JsonMember& member : object.members) {
     if (std::ranges::find(known, member.key) != known.end()) continue;
     const auto nearest = nearest_name(member.key, known);
@@ -187,33 +213,40 @@ void unknown_keys(const Json& object, const std::string& pointer, const std::vec
   }
 }
 
-void missing_key(const Json& object, const std::string& pointer, std::string_view key, std::string_view doc,
-                 Diagnostics& d) {
+void missing_key(const Json& object, const std::string& pointer, std::string_view key,
+                 std::string_view doc, Diagnostics& d) {
   d.error(object.place, pointer, fmt::format("the key \"{}\" is missing", key), std::string(doc));
 }
 
-void not_yet(const JsonMember& member, const std::string& pointer, std::string_view what, Diagnostics& d) {
-  d.error(member.place, pointer, fmt::format("not yet: {}", what), "remove the key; this version cannot honour it");
+void not_yet(const JsonMember& member, const std::string& pointer, std::string_view what,
+             Diagnostics& d) {
+  d.error(member.place, pointer, fmt::format("not yet: {}", what),
+          "remove the key; this version cannot honour it");
 }
 
 void check_positive(const Json& json, const std::string& pointer, double value, Diagnostics& d) {
   if (value > 0) return;
-  d.error(json.place, pointer, "must be greater than zero", "leave the key out where there is none");
+  d.error(json.place, pointer, "must be greater than zero",
+          "leave the key out where there is none");
 }
 
-void check_range(const Json& json, const std::string& pointer, double value, Range range, Diagnostics& d) {
+void check_range(const Json& json, const std::string& pointer, double value, Range range,
+                 Diagnostics& d) {
   if (value >= range.low && value <= range.high) return;
   d.error(json.place, pointer, fmt::format("{} is outside {} to {}", value, range.low, range.high),
           fmt::format("write a number from {} to {}", range.low, range.high));
 }
 
-void check_not_empty(const Json& json, const std::string& pointer, std::size_t size, Diagnostics& d) {
+void check_not_empty(const Json& json, const std::string& pointer, std::size_t size,
+                     Diagnostics& d) {
   if (size > 0) return;
   d.error(json.place, pointer, "must not be empty", "write at least one, or leave the key out");
 }
 
-void report_too_much(const Json& json, const std::string& pointer, std::string_view most, Diagnostics& d) {
-  d.error(json.place, pointer, fmt::format("\"{}\" is more than {}", json.text, most), "check the unit");
+void report_too_much(const Json& json, const std::string& pointer, std::string_view most,
+                     Diagnostics& d) {
+  d.error(json.place, pointer, fmt::format("\"{}\" is more than {}", json.text, most),
+          "check the unit");
 }
 
 Json write(Time v) { return to_exact_text(v); }
@@ -245,7 +278,8 @@ Json schema_choice(const std::vector<std::string>& names) {
 
 void schema_constraint(Json& property, Positive) {
   const Json* type = property.find("type");
-  if (type != nullptr && (type->text == "integer" || type->text == "number")) property.set("exclusiveMinimum", 0);
+  if (type != nullptr && (type->text == "integer" || type->text == "number"))
+    property.set("exclusiveMinimum", 0);
 }
 
 void schema_constraint(Json& property, Range range) {

@@ -36,19 +36,28 @@ namespace weft {
 
 // ---- constraints, written after the doc text of a field
 
-struct Required {};        // the key must be present
-struct Positive {};        // > 0
-struct NotEmpty {};        // a string, array or map with something in it
-struct Range { double low, high; };            // low <= value <= high
-template <class T> struct AtMost { T most; };  // a quantity that is still plausible and adds up without overflow
-struct NotYet { std::string_view what; };      // the key is part of the format but its feature does not exist yet
+struct Required {};  // the key must be present
+struct Positive {};  // > 0
+struct NotEmpty {};  // a string, array or map with something in it
+struct Range {
+  double low, high;
+};  // low <= value <= high
+template <class T>
+struct AtMost {
+  T most;
+};  // a quantity that is still plausible and adds up without overflow
+struct NotYet {
+  std::string_view what;
+};  // the key is part of the format but its feature does not exist yet
 
 inline constexpr Required required{};
 inline constexpr Positive positive{};
 inline constexpr NotEmpty not_empty{};
 constexpr Range between(double low, double high) { return {low, high}; }
 template <class T>
-constexpr AtMost<T> at_most(T most) { return {most}; }
+constexpr AtMost<T> at_most(T most) {
+  return {most};
+}
 
 template <class E>
 struct EnumName {
@@ -58,27 +67,36 @@ struct EnumName {
 
 namespace config_detail {
 struct AnyVisitor {
-  template <class... Args> void operator()(Args&&...) {}
+  template <class... Args>
+  void operator()(Args&&...) {}
 };
 }  // namespace config_detail
 
 template <class T>
-concept Visitable = requires(T& t, config_detail::AnyVisitor& v) { t.visit(v); };
+concept Visitable = requires(T& t, config_detail::AnyVisitor& v) {
+  t.visit(v);
+};
 
 namespace config_detail {
 
-template <class T> struct IsVector : std::false_type {};
-template <class T> struct IsVector<std::vector<T>> : std::true_type {};
-template <class T> struct IsOptional : std::false_type {};
-template <class T> struct IsOptional<std::optional<T>> : std::true_type {};
-template <class T> struct IsMap : std::false_type {};
-template <class T> struct IsMap<std::map<std::string, T>> : std::true_type {};
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsMap : std::false_type {};
+template <class T>
+struct IsMap<std::map<std::string, T>> : std::true_type {};
 
 // What a scalar is called in messages and in the schema.
 struct Scalar {
-  std::string_view what;     // "a bandwidth"
-  std::string_view cure;     // how to write it
-  std::string pattern;       // regular expression of the text, for the schema; empty for numbers
+  std::string_view what;  // "a bandwidth"
+  std::string_view cure;  // how to write it
+  std::string pattern;    // regular expression of the text, for the schema; empty for numbers
 };
 const Scalar& scalar_of(const Time*);
 const Scalar& scalar_of(const Bytes*);
@@ -106,10 +124,14 @@ bool read(const Json&, const std::string& pointer, std::string&, Diagnostics&);
 bool read(const Json&, const std::string& pointer, Json&, Diagnostics&);
 
 void wrong_kind(const Json&, const std::string& pointer, std::string_view wanted, Diagnostics&);
-void bad_choice(const Json&, const std::string& pointer, const std::vector<std::string>& names, Diagnostics&);
-void unknown_keys(const Json& object, const std::string& pointer, const std::vector<std::string>& known, Diagnostics&);
-void missing_key(const Json& object, const std::string& pointer, std::string_view key, std::string_view doc, Diagnostics&);
-void not_yet(const JsonMember& member, const std::string& pointer, std::string_view what, Diagnostics&);
+void bad_choice(const Json&, const std::string& pointer, const std::vector<std::string>& names,
+                Diagnostics&);
+void unknown_keys(const Json& object, const std::string& pointer,
+                  const std::vector<std::string>& known, Diagnostics&);
+void missing_key(const Json& object, const std::string& pointer, std::string_view key,
+                 std::string_view doc, Diagnostics&);
+void not_yet(const JsonMember& member, const std::string& pointer, std::string_view what,
+             Diagnostics&);
 
 // Checks of one value against the constraints, on its numeric size in base units.
 void check_positive(const Json&, const std::string& pointer, double value, Diagnostics&);
@@ -125,12 +147,21 @@ inline double size_of(Power v) { return v.watts; }
 inline double size_of(Frequency v) { return v.hz; }
 inline double size_of(Rate v) { return v.per_s; }
 inline double size_of(double v) { return v; }
-template <class I> requires std::is_integral_v<I>
+template <class I>
+requires std::is_integral_v<I>
 double size_of(I v) { return static_cast<double>(v); }
-template <class T> double size_of(const std::optional<T>& v) { return v ? size_of(*v) : 1.0; }
+template <class T>
+double size_of(const std::optional<T>& v) {
+  return v ? size_of(*v) : 1.0;
+}
 
-Json write(Time); Json write(Bytes); Json write(Bandwidth);
-Json write(FlopRate); Json write(Power); Json write(Frequency); Json write(Rate);
+Json write(Time);
+Json write(Bytes);
+Json write(Bandwidth);
+Json write(FlopRate);
+Json write(Power);
+Json write(Frequency);
+Json write(Rate);
 inline Json write(const Json& v) { return v; }
 inline Json write(const std::string& v) { return v; }
 inline Json write(bool v) { return v; }
@@ -152,11 +183,13 @@ class ObjectReader {
       : object_(object), pointer_(pointer), out_(out) {}
 
   template <class T, class... Constraints>
-  void operator()(std::string_view name, T& field, std::string_view doc, Constraints... constraints) {
+  void operator()(std::string_view name, T& field, std::string_view doc,
+                  Constraints... constraints) {
     known_.emplace_back(name);
     const Json* value = object_.find(name);
     if (value == nullptr) {
-      if constexpr ((std::is_same_v<Constraints, Required> || ...)) missing_key(object_, pointer_, name, doc, out_);
+      if constexpr ((std::is_same_v<Constraints, Required> || ...))
+        missing_key(object_, pointer_, name, doc, out_);
       return;
     }
     if constexpr ((std::is_same_v<Constraints, NotYet> || ...)) {
@@ -174,22 +207,31 @@ class ObjectReader {
   void finish() { unknown_keys(object_, pointer_, known_, out_); }
 
  private:
-  template <class T> void check(const Json&, const std::string&, const T&, Required) {}
-  template <class T> void check(const Json&, const std::string&, const T&, NotYet) {}
-  template <class T> void check(const Json& j, const std::string& p, const T& v, Positive) {
+  template <class T>
+  void check(const Json&, const std::string&, const T&, Required) {}
+  template <class T>
+  void check(const Json&, const std::string&, const T&, NotYet) {}
+  template <class T>
+  void check(const Json& j, const std::string& p, const T& v, Positive) {
     check_positive(j, p, size_of(v), out_);
   }
-  template <class T> void check(const Json& j, const std::string& p, const T& v, Range r) {
+  template <class T>
+  void check(const Json& j, const std::string& p, const T& v, Range r) {
     check_range(j, p, size_of(v), r, out_);
   }
-  template <class T> void check(const Json& j, const std::string& p, const T& v, NotEmpty) {
+  template <class T>
+  void check(const Json& j, const std::string& p, const T& v, NotEmpty) {
     check_not_empty(j, p, v.size(), out_);
   }
-  template <class T, class U> void check(const Json& j, const std::string& p, const T& v, AtMost<U> c) {
+  template <class T, class U>
+  void check(const Json& j, const std::string& p, const T& v, AtMost<U> c) {
     if (size_of(v) > size_of(c.most)) report_too_much(j, p, to_text(c.most), out_);
   }
-  template <class C> void refuse(const JsonMember&, C) {}
-  void refuse(const JsonMember& member, NotYet c) { not_yet(member, child(pointer_, member.key), c.what, out_); }
+  template <class C>
+  void refuse(const JsonMember&, C) {}
+  void refuse(const JsonMember& member, NotYet c) {
+    not_yet(member, child(pointer_, member.key), c.what, out_);
+  }
 
   const Json& object_;
   const std::string& pointer_;
@@ -234,7 +276,8 @@ void read_config(const Json& json, const std::string& pointer, T& out, Diagnosti
     std::int64_t wide = 0;
     if (!read(json, pointer, wide, diagnostics)) return;
     if (!std::in_range<T>(wide)) {
-      constexpr auto low = static_cast<double>(std::numeric_limits<T>::min()), high = static_cast<double>(std::numeric_limits<T>::max());
+      constexpr auto low = static_cast<double>(std::numeric_limits<T>::min()),
+                     high = static_cast<double>(std::numeric_limits<T>::max());
       return check_range(json, pointer, json.number, {low, high}, diagnostics);
     }
     out = static_cast<T>(wide);
@@ -256,10 +299,22 @@ template <class T>
 Json write_config(const T& value);
 
 namespace config_detail {
-template <class T, class C> bool obeys(const T&, C) { return true; }
-template <class T> bool obeys(const T& v, Positive) { return size_of(v) > 0; }
-template <class T> bool obeys(const T& v, Range r) { return size_of(v) >= r.low && size_of(v) <= r.high; }
-template <class T> bool obeys(const T& v, NotEmpty) { return !v.empty(); }
+template <class T, class C>
+bool obeys(const T&, C) {
+  return true;
+}
+template <class T>
+bool obeys(const T& v, Positive) {
+  return size_of(v) > 0;
+}
+template <class T>
+bool obeys(const T& v, Range r) {
+  return size_of(v) >= r.low && size_of(v) <= r.high;
+}
+template <class T>
+bool obeys(const T& v, NotEmpty) {
+  return !v.empty();
+}
 
 // A default that its own constraints forbid stands for "not given" (a generation of 0) and is left out.
 class ObjectWriter {
@@ -318,7 +373,8 @@ void schema_constraint(Json& property, Range);
 void schema_constraint(Json& property, NotEmpty);
 inline void schema_constraint(Json&, Required) {}
 inline void schema_constraint(Json&, NotYet) {}
-template <class T> void schema_constraint(Json&, AtMost<T>) {}
+template <class T>
+void schema_constraint(Json&, AtMost<T>) {}
 // A field under this name may also be the name of a component of the catalogue, or {"use", "set"}.
 Json or_component(std::string_view field, Json schema);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/core/diagnostics.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
+
+#include <fmt/format.h>
 
 namespace weft {
 namespace {
@@ -17,7 +17,9 @@ constexpr std::size_t kLongest = 1000, kShownEnd = 300;
 
 std::string shortened(std::string text) {
   if (text.size() <= kLongest) return text;
-  const auto inside = [&](std::size_t at) { return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+  const auto inside = [&](std::size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
   std::size_t head = kShownEnd, tail = text.size() - kShownEnd;
   for (int i = 0; i < 3 && inside(head); ++i) --head;
   for (int i = 0; i < 3 && inside(tail); ++i) ++tail;
@@ -34,21 +36,22 @@ std::uint32_t Diagnostics::add_file(std::string name) {
 void Diagnostics::error(Place place, std::string pointer, std::string fact, std::string cure) {
   ++errors_;
   if (problems_.size() < kMostKept) {
-    problems_.push_back(
-        {Problem::Severity::error, place, shortened(std::move(pointer)), shortened(std::move(fact)), shortened(std::move(cure))});
+    problems_.push_back({Problem::Severity::error, place, shortened(std::move(pointer)),
+                         shortened(std::move(fact)), shortened(std::move(cure))});
   }
 }
 
 void Diagnostics::warning(Place place, std::string pointer, std::string fact, std::string cure) {
   if (problems_.size() < kMostKept) {
-    problems_.push_back(
-        {Problem::Severity::warning, place, shortened(std::move(pointer)), shortened(std::move(fact)), shortened(std::move(cure))});
+    problems_.push_back({Problem::Severity::warning, place, shortened(std::move(pointer)),
+                         shortened(std::move(fact)), shortened(std::move(cure))});
   }
 }
 
 std::string Diagnostics::text_of(const Problem& problem) const {
   std::string out = files_[problem.place.file];
-  if (problem.place.line > 0) out += fmt::format(":{}:{}", problem.place.line, problem.place.column);
+  if (problem.place.line > 0)
+    out += fmt::format(":{}:{}", problem.place.line, problem.place.column);
   out += problem.severity == Problem::Severity::error ? ": error: " : ": warning: ";
   if (!problem.pointer.empty()) out += problem.pointer + ": ";
   out += problem.fact + "\n";
@@ -66,7 +69,8 @@ std::string Diagnostics::text(std::size_t limit) const {
   });
   std::string out;
   for (std::size_t i = 0; i < std::min(limit, sorted.size()); ++i) out += text_of(*sorted[i]);
-  if (sorted.size() > limit) out += fmt::format("... and {} more problems\n", sorted.size() - limit);
+  if (sorted.size() > limit)
+    out += fmt::format("... and {} more problems\n", sorted.size() - limit);
   return out;
 }
 

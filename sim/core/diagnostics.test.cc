@@ -13,7 +13,8 @@ TEST(Diagnostics, ProblemsAreSortedByPlaceAndCounted) {
   out.error({file, 1, 2}, "/a", "early", "do this");
   EXPECT_FALSE(out.ok());
   EXPECT_EQ(out.error_count(), 1U);
-  EXPECT_EQ(out.text(), "a.json:1:2: error: /a: early\n    do this\na.json:3:1: warning: /c: late\n");
+  EXPECT_EQ(out.text(),
+            "a.json:1:2: error: /a: early\n    do this\na.json:3:1: warning: /c: late\n");
   EXPECT_EQ(out.text(1), "a.json:1:2: error: /a: early\n    do this\n... and 1 more problems\n");
 }
 
@@ -28,7 +29,8 @@ TEST(Diagnostics, TheMiddleOfALongTextIsLeftOut) {
   EXPECT_TRUE(kept.ends_with(" end"));
   const auto gap = kept.find(" ... ");
   ASSERT_NE(gap, std::string::npos);
-  EXPECT_EQ(static_cast<unsigned char>(kept[gap - 1]) & 0xC0, 0x80);  // a whole character before and after
+  EXPECT_EQ(static_cast<unsigned char>(kept[gap - 1]) & 0xC0,
+            0x80);  // a whole character before and after
   EXPECT_EQ(static_cast<unsigned char>(kept[gap + 5]), 0xC3);
 }
 

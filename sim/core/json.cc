@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/core/json.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace weft {
@@ -53,7 +53,9 @@ class CountingIterator {
     ++*this;
     return before;
   }
-  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return a.at_ != b.at_; }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) {
+    return a.at_ != b.at_;
+  }
 
  private:
   const char* at_;
@@ -71,12 +73,17 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return put(Json{}, scalar_place(false)); }
   bool boolean(bool v) override { return put(Json{v}, scalar_place(false)); }
-  bool number_integer(number_integer_t v) override { return put(Json{std::int64_t{v}}, scalar_place(true)); }
+  bool number_integer(number_integer_t v) override {
+    return put(Json{std::int64_t{v}}, scalar_place(true));
+  }
   bool number_unsigned(number_unsigned_t v) override {
     const bool fits = v <= static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
-    return put(fits ? Json{static_cast<std::int64_t>(v)} : Json{static_cast<double>(v)}, scalar_place(true));
+    return put(fits ? Json{static_cast<std::int64_t>(v)} : Json{static_cast<double>(v)},
+               scalar_place(true));
   }
-  bool number_float(number_float_t v, const string_t&) override { return put(Json{v}, scalar_place(true)); }
+  bool number_float(number_float_t v, const string_t&) override {
+    return put(Json{v}, scalar_place(true));
+  }
   bool string(string_t& v) override { return put(Json{std::move(v)}, string_place()); }
   bool binary(binary_t&) override { return false; }
 
@@ -87,10 +94,12 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     const Place place = string_place();
     if (stack_.back()->find(name) != nullptr) {
-      out_.error(place, {}, fmt::format("key \"{}\" appears twice in one object", name), "remove one of them");
+      out_.error(place, {}, fmt::format("key \"{}\" appears twice in one object", name),
+                 "remove one of them");
     }
     if (stack_.back()->members.size() >= kMostMembers) {
-      out_.error(place, {}, fmt::format("more than {} keys in one object", kMostMembers), "use an array");
+      out_.error(place, {}, fmt::format("more than {} keys in one object", kMostMembers),
+                 "use an array");
       return false;
     }
     stack_.back()->members.push_back({name, place, {}});
@@ -101,7 +110,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     std::string what = e.what();
     // The library's text repeats its own position; keep the part that says what was wrong.
     if (const auto at = what.find("syntax error"); at != std::string::npos) what = what.substr(at);
-    if (const auto at = what.find("number overflow"); at != std::string::npos) what = what.substr(at);
+    if (const auto at = what.find("number overflow"); at != std::string::npos)
+      what = what.substr(at);
     std::string printable;
     for (const char c : what) printable += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     if (printable.size() > 300) printable = printable.substr(0, 300) + "...";
@@ -123,8 +133,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     std::size_t begin = cursor_.offset;
     while (begin > 0 && is_letter(text_[begin - 1])) --begin;
     const std::string_view word = text_.substr(begin, 3);
-    if (word == "NaN" || word == "nan" || word == "NAN") return "JSON has no NaN: leave the key out";
-    if (word == "Inf" || word == "inf" || word == "INF") return "JSON has no infinity: leave the key out";
+    if (word == "NaN" || word == "nan" || word == "NAN")
+      return "JSON has no NaN: leave the key out";
+    if (word == "Inf" || word == "inf" || word == "INF")
+      return "JSON has no infinity: leave the key out";
     if (what.find("number overflow") != std::string::npos) return "numbers go to about 1.8e308";
     if (what.find("UTF-8") != std::string::npos) return "write the file as UTF-8 text";
     return "look for a missing comma, quote or bracket just before this place";
@@ -159,7 +171,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   Place place_of(std::size_t offset) const {
     const bool line_before = offset < cursor_.line_start;
     const std::size_t start = line_before ? cursor_.last_line_start : cursor_.line_start;
-    return {file_, cursor_.line - (line_before ? 1U : 0U), static_cast<std::uint32_t>(offset - start + 1)};
+    return {file_, cursor_.line - (line_before ? 1U : 0U),
+            static_cast<std::uint32_t>(offset - start + 1)};
   }
 
   static bool is_number_char(char c) {
@@ -188,7 +201,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool open(Json value) {
     if (stack_.size() >= Json::kMostDepth) {
-      out_.error(here(), {}, fmt::format("nested deeper than {} levels", Json::kMostDepth), "flatten the document");
+      out_.error(here(), {}, fmt::format("nested deeper than {} levels", Json::kMostDepth),
+                 "flatten the document");
       return false;
     }
     stack_.push_back(attach(std::move(value), here()));
@@ -239,31 +253,45 @@ void write_group(char open, char close, const Items& items, int indent, int leve
     if (indent > 0) out += '\n' + std::string(static_cast<std::size_t>(indent * (level + 1)), ' ');
     write_item(item, indent, level + 1, out);
   }
-  if (indent > 0 && !first) out += '\n' + std::string(static_cast<std::size_t>(indent * level), ' ');
+  if (indent > 0 && !first)
+    out += '\n' + std::string(static_cast<std::size_t>(indent * level), ' ');
   out += close;
 }
 
 void write(const Json& json, int indent, int level, std::string& out) {
   switch (json.kind) {
-    case Json::Kind::null: out += "null"; break;
-    case Json::Kind::boolean: out += json.boolean ? "true" : "false"; break;
-    case Json::Kind::integer: out += fmt::format("{}", json.integer); break;
-    case Json::Kind::number:
-      if (!std::isfinite(json.number)) out += "null";
-      else if (json.number == 0 && std::signbit(json.number)) out += "-0.0";  // "-0" reads back as the integer 0
-      else out += fmt::format("{}", json.number);
+    case Json::Kind::null:
+      out += "null";
       break;
-    case Json::Kind::string: out += quoted(json.text); break;
+    case Json::Kind::boolean:
+      out += json.boolean ? "true" : "false";
+      break;
+    case Json::Kind::integer:
+      out += fmt::format("{}", json.integer);
+      break;
+    case Json::Kind::number:
+      if (!std::isfinite(json.number))
+        out += "null";
+      else if (json.number == 0 && std::signbit(json.number))
+        out += "-0.0";  // "-0" reads back as the integer 0
+      else
+        out += fmt::format("{}", json.number);
+      break;
+    case Json::Kind::string:
+      out += quoted(json.text);
+      break;
     case Json::Kind::array:
-      write_group('[', ']', json.items, indent, level, out, [](const Json& j, int in, int lv, std::string& o) {
-        in > 0 ? write(j, in, lv, o) : write_one_line(j, o);
-      });
+      write_group('[', ']', json.items, indent, level, out,
+                  [](const Json& j, int in, int lv, std::string& o) {
+                    in > 0 ? write(j, in, lv, o) : write_one_line(j, o);
+                  });
       break;
     case Json::Kind::object:
-      write_group('{', '}', json.members, indent, level, out, [](const JsonMember& m, int in, int lv, std::string& o) {
-        o += quoted(m.key) + ": ";
-        in > 0 ? write(m.value, in, lv, o) : write_one_line(m.value, o);
-      });
+      write_group('{', '}', json.members, indent, level, out,
+                  [](const JsonMember& m, int in, int lv, std::string& o) {
+                    o += quoted(m.key) + ": ";
+                    in > 0 ? write(m.value, in, lv, o) : write_one_line(m.value, o);
+                  });
       break;
   }
 }
@@ -317,13 +345,20 @@ void Json::push(Json value) { items.push_back(std::move(value)); }
 
 std::string_view Json::kind_name() const {
   switch (kind) {
-    case Kind::null: return "null";
-    case Kind::boolean: return "true or false";
-    case Kind::integer: return "a whole number";
-    case Kind::number: return "a number";
-    case Kind::string: return "a string";
-    case Kind::array: return "an array";
-    case Kind::object: return "an object";
+    case Kind::null:
+      return "null";
+    case Kind::boolean:
+      return "true or false";
+    case Kind::integer:
+      return "a whole number";
+    case Kind::number:
+      return "a number";
+    case Kind::string:
+      return "a string";
+    case Kind::array:
+      return "an array";
+    case Kind::object:
+      return "an object";
   }
   return "?";
 }
@@ -337,8 +372,10 @@ Json parse_json(std::string_view text, std::string file_name, Diagnostics& out) 
   // The parser takes a zero byte for the end of the text and would not see what follows.
   if (const auto zero = text.find('\0'); zero != std::string_view::npos) {
     const std::string_view before = text.substr(0, zero);
-    const auto line = static_cast<std::uint32_t>(std::count(before.begin(), before.end(), '\n') + 1);
-    const auto column = static_cast<std::uint32_t>(zero - (before.rfind('\n') + 1) + 1);  // npos + 1 is 0
+    const auto line =
+        static_cast<std::uint32_t>(std::count(before.begin(), before.end(), '\n') + 1);
+    const auto column =
+        static_cast<std::uint32_t>(zero - (before.rfind('\n') + 1) + 1);  // npos + 1 is 0
     out.error({file, line, column}, {}, "not JSON: a zero byte", "write the file as UTF-8 text");
     return {};
   }

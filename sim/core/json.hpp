@@ -55,7 +55,7 @@ struct Json {
 
   const Json* find(std::string_view key) const;  // nullptr when absent or not an object
   Json* find(std::string_view key);
-  Json& set(std::string_view key, Json value);   // replaces or appends; returns the stored value
+  Json& set(std::string_view key, Json value);  // replaces or appends; returns the stored value
   void push(Json value);
 
   // A word for messages: "a string", "an object" ...

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/core/loader.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
+
+#include <fmt/format.h>
 
 #include "sim/core/text.hpp"
 #include "sim/core/units.hpp"
@@ -51,7 +51,8 @@ std::string plain_path(const std::string& path) {
 }
 
 constexpr std::size_t kMostOpen = 64;
-constexpr std::size_t kMostDepth = 256;  // of values, inclusion counted: documents are walked by recursion
+constexpr std::size_t kMostDepth =
+    256;  // of values, inclusion counted: documents are walked by recursion
 
 std::string short_list(std::vector<std::string> names) {
   constexpr std::size_t kMost = 20;
@@ -91,21 +92,25 @@ Json Loader::load_component(std::string_view field, const std::string& reference
   return value;
 }
 
-const Loader::File* Loader::load(const std::string& path, std::string_view field, Place place, const std::string& pointer) {
+const Loader::File* Loader::load(const std::string& path, std::string_view field, Place place,
+                                 const std::string& pointer) {
   if (const auto cached = resolved_.find(path); cached != resolved_.end()) return &cached->second;
   if (std::ranges::find(open_, path) != open_.end()) {
     std::string cycle;
     for (const std::string& open : open_) cycle += open + " -> ";
-    out_.error(place, pointer, "files include each other in a cycle: " + cycle + path, "break the cycle");
+    out_.error(place, pointer, "files include each other in a cycle: " + cycle + path,
+               "break the cycle");
     return nullptr;
   }
   if (open_.size() >= kMostOpen) {
-    out_.error(place, pointer, fmt::format("files include each other more than {} deep", kMostOpen), "flatten the files");
+    out_.error(place, pointer, fmt::format("files include each other more than {} deep", kMostOpen),
+               "flatten the files");
     return nullptr;
   }
   const std::optional<std::string> text = files_.read(path);
   if (!text) {
-    out_.error(place, pointer, fmt::format("cannot read \"{}\"", path), "check the name and that the file exists");
+    out_.error(place, pointer, fmt::format("cannot read \"{}\"", path),
+               "check the name and that the file exists");
     return nullptr;
   }
   const std::size_t before = out_.error_count();
@@ -137,7 +142,8 @@ Loader::Target Loader::locate(std::string_view field, const std::string& referen
   std::ranges::sort(names);
   const auto nearest = nearest_name(reference, names);
   out_.error(place, pointer,
-             fmt::format("there is no {} named \"{}\"{}", kinds.empty() || kinds.size() > 2 ? "component" : kinds.front(), reference,
+             fmt::format("there is no {} named \"{}\"{}",
+                         kinds.empty() || kinds.size() > 2 ? "component" : kinds.front(), reference,
                          nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}),
              kinds.empty() ? "this key does not take a component" : "see `weft list`");
   return {};
@@ -153,10 +159,12 @@ void Loader::include(Json& value, std::string_view field, const std::string& ref
   }
   const File* file = load(target.path, field, place, pointer);
   if (file != nullptr && values_ + file->values > most_values_) {
-    out_.error(place, pointer, fmt::format("included files grow beyond {} values", most_values_), "include less");
+    out_.error(place, pointer, fmt::format("included files grow beyond {} values", most_values_),
+               "include less");
     file = nullptr;
   } else if (file != nullptr && file->depth > kMostDepth) {
-    out_.error(place, pointer, fmt::format("included files nest deeper than {} levels", kMostDepth), "flatten the files");
+    out_.error(place, pointer, fmt::format("included files nest deeper than {} levels", kMostDepth),
+               "flatten the files");
     file = nullptr;
   }
   if (file == nullptr || file->document.kind == Json::Kind::null) {
@@ -202,7 +210,8 @@ void Loader::resolve(Json& value, std::string_view field, const std::string& poi
     return;
   }
   for (std::size_t i = 0; i < value.items.size(); ++i) {
-    resolve(value.items[i], value.items[i].is_string() ? std::string_view{} : field, fmt::format("{}/{}", pointer, i));
+    resolve(value.items[i], value.items[i].is_string() ? std::string_view{} : field,
+            fmt::format("{}/{}", pointer, i));
   }
   for (JsonMember& member : value.members) {
     if (member.key == "sources") continue;
@@ -214,11 +223,14 @@ void Loader::set(Json& document, const std::string& pointer, Json value) {
   const Place place = value.place;
   const auto path = parse_pointer(pointer);
   if (!path || path->empty()) {
-    out_.error(place, pointer, "not a JSON pointer to a value", "start with \"/\", e.g. \"/network/oversubscription\"");
+    out_.error(place, pointer, "not a JSON pointer to a value",
+               "start with \"/\", e.g. \"/network/oversubscription\"");
     return;
   }
   if (path->size() > static_cast<std::size_t>(Json::kMostDepth)) {
-    out_.error(place, pointer.substr(0, 80) + "...", fmt::format("a pointer of more than {} keys", Json::kMostDepth), "flatten the document");
+    out_.error(place, pointer.substr(0, 80) + "...",
+               fmt::format("a pointer of more than {} keys", Json::kMostDepth),
+               "flatten the document");
     return;
   }
   Json* at = &document;
@@ -231,9 +243,12 @@ void Loader::set(Json& document, const std::string& pointer, Json value) {
       std::size_t index = 0;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
       if (error != std::errc{} || end != key.data() + key.size() || index >= at->items.size()) {
-        out_.error(place, pointer, fmt::format("{} has {} items, there is no item \"{}\"", walked.empty() ? "/" : walked,
-                                               at->items.size(), key),
-                   at->items.empty() ? "nothing can be set there" : fmt::format("items count from 0 to {}", at->items.size() - 1));
+        out_.error(place, pointer,
+                   fmt::format("{} has {} items, there is no item \"{}\"",
+                               walked.empty() ? "/" : walked, at->items.size(), key),
+                   at->items.empty()
+                       ? "nothing can be set there"
+                       : fmt::format("items count from 0 to {}", at->items.size() - 1));
         return;
       }
       next = &at->items[index];
@@ -245,10 +260,12 @@ void Loader::set(Json& document, const std::string& pointer, Json value) {
       std::vector<std::string> names;
       for (const JsonMember& member : at->members) names.push_back(member.key);
       const auto nearest = nearest_name(key, names);
-      out_.error(place, pointer,
-                 fmt::format("{} has no \"{}\"{}", walked.empty() ? "the document" : walked, key,
-                             nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}),
-                 names.empty() ? "nothing below it can be set" : "it has: " + short_list(std::move(names)));
+      out_.error(
+          place, pointer,
+          fmt::format("{} has no \"{}\"{}", walked.empty() ? "the document" : walked, key,
+                      nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}),
+          names.empty() ? "nothing below it can be set"
+                        : "it has: " + short_list(std::move(names)));
       return;
     }
     at = next;
@@ -273,27 +290,35 @@ void count(const Json& json, const Json* sources, const std::string& pointer, Ev
     const JsonMember* best = nullptr;
     if (sources != nullptr && sources->place.file == json.place.file) {
       for (const JsonMember& member : sources->members) {
-        const bool covers = pointer.starts_with(member.key) &&
-                            (pointer.size() == member.key.size() || pointer[member.key.size()] == '/');
+        const bool covers =
+            pointer.starts_with(member.key) &&
+            (pointer.size() == member.key.size() || pointer[member.key.size()] == '/');
         if (covers && (best == nullptr || member.key.size() > best->key.size())) {
           best = &member;
         }
       }
     }
-    const std::string_view tag = best != nullptr ? std::string_view(best->value.text) : std::string_view{};
-    if (tag.starts_with("measured")) ++out.measured;
-    else if (tag.starts_with("datasheet")) ++out.datasheet;
-    else ++out.assumed;
+    const std::string_view tag =
+        best != nullptr ? std::string_view(best->value.text) : std::string_view{};
+    if (tag.starts_with("measured"))
+      ++out.measured;
+    else if (tag.starts_with("datasheet"))
+      ++out.datasheet;
+    else
+      ++out.assumed;
     return;
   }
   if (const Json* own = json.find("sources"); own != nullptr && own->is_object()) {
     for (const JsonMember& member : json.members) {
-      if (member.key != "sources" && member.key != "summary") count(member.value, own, child({}, member.key), out);
+      if (member.key != "sources" && member.key != "summary")
+        count(member.value, own, child({}, member.key), out);
     }
     return;
   }
-  for (std::size_t i = 0; i < json.items.size(); ++i) count(json.items[i], sources, fmt::format("{}/{}", pointer, i), out);
-  for (const JsonMember& member : json.members) count(member.value, sources, child(pointer, member.key), out);
+  for (std::size_t i = 0; i < json.items.size(); ++i)
+    count(json.items[i], sources, fmt::format("{}/{}", pointer, i), out);
+  for (const JsonMember& member : json.members)
+    count(member.value, sources, child(pointer, member.key), out);
 }
 
 }  // namespace

@@ -56,13 +56,15 @@ class Loader {
     std::string path;
     bool found = false;
   };
-  Target locate(std::string_view field, const std::string& reference, Place place, const std::string& pointer);
+  Target locate(std::string_view field, const std::string& reference, Place place,
+                const std::string& pointer);
   struct File {
     Json document;  // resolved; null when it is not JSON
     std::size_t values = 0, depth = 0;
   };
   // nullptr when there is no such file, or it is being resolved already.
-  const File* load(const std::string& path, std::string_view field, Place place, const std::string& pointer);
+  const File* load(const std::string& path, std::string_view field, Place place,
+                   const std::string& pointer);
   void resolve(Json& value, std::string_view field, const std::string& pointer);
   void include(Json& value, std::string_view field, const std::string& reference, Place place,
                const std::string& pointer);
@@ -70,8 +72,8 @@ class Loader {
   FileSource& files_;
   Diagnostics& out_;
   std::size_t most_values_;
-  std::map<std::string, File> resolved_;   // by path
-  std::vector<std::string> open_;          // paths being resolved, outermost first
+  std::map<std::string, File> resolved_;  // by path
+  std::vector<std::string> open_;         // paths being resolved, outermost first
   std::size_t values_ = 0;
 };
 

@@ -50,8 +50,12 @@ struct Time {
   friend constexpr auto operator<=>(Time, Time) = default;
   friend constexpr Time operator+(Time a, Time b) { return {units_detail::sum(a.ps, b.ps)}; }
   friend constexpr Time operator-(Time a, Time b) { return {units_detail::difference(a.ps, b.ps)}; }
-  friend constexpr Time operator*(Time a, std::int64_t n) { return {units_detail::product(a.ps, n)}; }
-  friend constexpr Time operator*(std::int64_t n, Time a) { return {units_detail::product(a.ps, n)}; }
+  friend constexpr Time operator*(Time a, std::int64_t n) {
+    return {units_detail::product(a.ps, n)};
+  }
+  friend constexpr Time operator*(std::int64_t n, Time a) {
+    return {units_detail::product(a.ps, n)};
+  }
   constexpr Time& operator+=(Time b) { return *this = *this + b; }
   constexpr Time& operator-=(Time b) { return *this = *this - b; }
 };
@@ -62,9 +66,15 @@ struct Bytes {
   constexpr double value() const { return static_cast<double>(count); }
 
   friend constexpr auto operator<=>(Bytes, Bytes) = default;
-  friend constexpr Bytes operator+(Bytes a, Bytes b) { return {units_detail::sum(a.count, b.count)}; }
-  friend constexpr Bytes operator-(Bytes a, Bytes b) { return {units_detail::difference(a.count, b.count)}; }
-  friend constexpr Bytes operator*(Bytes a, std::int64_t n) { return {units_detail::product(a.count, n)}; }
+  friend constexpr Bytes operator+(Bytes a, Bytes b) {
+    return {units_detail::sum(a.count, b.count)};
+  }
+  friend constexpr Bytes operator-(Bytes a, Bytes b) {
+    return {units_detail::difference(a.count, b.count)};
+  }
+  friend constexpr Bytes operator*(Bytes a, std::int64_t n) {
+    return {units_detail::product(a.count, n)};
+  }
   constexpr Bytes& operator+=(Bytes b) { return *this = *this + b; }
 };
 
@@ -77,8 +87,12 @@ struct Bandwidth {
   constexpr double bytes_per_ps() const { return static_cast<double>(bps) / 8e12; }
 
   friend constexpr auto operator<=>(Bandwidth, Bandwidth) = default;
-  friend constexpr Bandwidth operator+(Bandwidth a, Bandwidth b) { return {units_detail::sum(a.bps, b.bps)}; }
-  friend constexpr Bandwidth operator*(Bandwidth a, std::int64_t n) { return {units_detail::product(a.bps, n)}; }
+  friend constexpr Bandwidth operator+(Bandwidth a, Bandwidth b) {
+    return {units_detail::sum(a.bps, b.bps)};
+  }
+  friend constexpr Bandwidth operator*(Bandwidth a, std::int64_t n) {
+    return {units_detail::product(a.bps, n)};
+  }
   // Scales by a dimensionless factor (an efficiency); rounds to the nearest bit per second.
   friend constexpr Bandwidth scaled(Bandwidth a, double factor) {
     return {units_detail::rounded(static_cast<double>(a.bps) * factor)};
@@ -111,7 +125,8 @@ constexpr Time transfer_time(Bytes size, Bandwidth rate) {
   const Wide bit_picoseconds = static_cast<Wide>(size.count) * 8 * 1'000'000'000'000ULL;
   const Wide divisor = static_cast<Wide>(rate.bps);
   const Wide ps = (bit_picoseconds + divisor - 1) / divisor;
-  return ps > static_cast<Wide>(Time::never().ps) ? Time::never() : Time{static_cast<std::int64_t>(ps)};
+  return ps > static_cast<Wide>(Time::never().ps) ? Time::never()
+                                                  : Time{static_cast<std::int64_t>(ps)};
 }
 
 // The rate at which `size` takes `duration`; zero for an empty duration.
@@ -149,20 +164,46 @@ std::string to_exact_text(Bandwidth);
 
 inline namespace literals {
 consteval Time operator""_ps(unsigned long long v) { return {static_cast<std::int64_t>(v)}; }
-consteval Time operator""_ns(unsigned long long v) { return {static_cast<std::int64_t>(v) * 1'000}; }
-consteval Time operator""_us(unsigned long long v) { return {static_cast<std::int64_t>(v) * 1'000'000}; }
-consteval Time operator""_ms(unsigned long long v) { return {static_cast<std::int64_t>(v) * 1'000'000'000}; }
-consteval Time operator""_s(unsigned long long v) { return {static_cast<std::int64_t>(v) * 1'000'000'000'000}; }
+consteval Time operator""_ns(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) * 1'000};
+}
+consteval Time operator""_us(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) * 1'000'000};
+}
+consteval Time operator""_ms(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) * 1'000'000'000};
+}
+consteval Time operator""_s(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) * 1'000'000'000'000};
+}
 consteval Bytes operator""_B(unsigned long long v) { return {static_cast<std::int64_t>(v)}; }
-consteval Bytes operator""_KiB(unsigned long long v) { return {static_cast<std::int64_t>(v) << 10}; }
-consteval Bytes operator""_MiB(unsigned long long v) { return {static_cast<std::int64_t>(v) << 20}; }
-consteval Bytes operator""_GiB(unsigned long long v) { return {static_cast<std::int64_t>(v) << 30}; }
-consteval Bytes operator""_KB(unsigned long long v) { return {static_cast<std::int64_t>(v) * 1'000}; }
-consteval Bytes operator""_MB(unsigned long long v) { return {static_cast<std::int64_t>(v) * 1'000'000}; }
-consteval Bytes operator""_GB(unsigned long long v) { return {static_cast<std::int64_t>(v) * 1'000'000'000}; }
-consteval Bandwidth operator""_Mbps(unsigned long long v) { return {static_cast<std::int64_t>(v) * 1'000'000}; }
-consteval Bandwidth operator""_Gbps(unsigned long long v) { return {static_cast<std::int64_t>(v) * 1'000'000'000}; }
-consteval Bandwidth operator""_GBps(unsigned long long v) { return {static_cast<std::int64_t>(v) * 8'000'000'000}; }
+consteval Bytes operator""_KiB(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) << 10};
+}
+consteval Bytes operator""_MiB(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) << 20};
+}
+consteval Bytes operator""_GiB(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) << 30};
+}
+consteval Bytes operator""_KB(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) * 1'000};
+}
+consteval Bytes operator""_MB(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) * 1'000'000};
+}
+consteval Bytes operator""_GB(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) * 1'000'000'000};
+}
+consteval Bandwidth operator""_Mbps(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) * 1'000'000};
+}
+consteval Bandwidth operator""_Gbps(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) * 1'000'000'000};
+}
+consteval Bandwidth operator""_GBps(unsigned long long v) {
+  return {static_cast<std::int64_t>(v) * 8'000'000'000};
+}
 }  // namespace literals
 
 }  // namespace weft

@@ -2,15 +2,17 @@
 #include "sim/fabric/analysis.hpp"
 
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 suspects boost::optional inside edges(graph)
+#pragma GCC diagnostic ignored \
+    "-Wmaybe-uninitialized"  // g++ 12 suspects boost::optional inside edges(graph)
 #endif
 #include <algorithm>
+#include <map>
+#include <numeric>
+
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/biconnected_components.hpp>
 #include <boost/graph/boykov_kolmogorov_max_flow.hpp>
 #include <boost/iterator/function_output_iterator.hpp>
-#include <map>
-#include <numeric>
 
 #include "sim/core/check.hpp"
 
@@ -19,7 +21,9 @@ namespace {
 
 std::uint32_t u32(std::size_t v) { return static_cast<std::uint32_t>(v); }
 
-bool is_switch(const Fabric& fabric, NodeId id) { return fabric.node(id).kind == NodeKind::network_switch; }
+bool is_switch(const Fabric& fabric, NodeId id) {
+  return fabric.node(id).kind == NodeKind::network_switch;
+}
 bool is_scale_up(NodeKind kind) { return kind == NodeKind::gpu || kind == NodeKind::nvswitch; }
 
 }  // namespace
@@ -100,7 +104,8 @@ struct FlowEdge {
   std::int64_t capacity = 0, residual = 0;
   FlowTraits::edge_descriptor reverse{};
 };
-using FlowGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, FlowVertex, FlowEdge>;
+using FlowGraph =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, FlowVertex, FlowEdge>;
 
 }  // namespace
 
@@ -127,7 +132,8 @@ Bisection compute_bisection(const Fabric& fabric) {
   for (std::size_t i = 0; i < pairs.size();) {
     std::int64_t sum = 0;
     std::size_t j = i;
-    while (j < pairs.size() && pairs[j].a == pairs[i].a && pairs[j].b == pairs[i].b) sum += pairs[j++].raw;
+    while (j < pairs.size() && pairs[j].a == pairs[i].a && pairs[j].b == pairs[i].b)
+      sum += pairs[j++].raw;
     const auto there = add_edge(pairs[i].a, pairs[i].b, graph).first;
     const auto back = add_edge(pairs[i].b, pairs[i].a, graph).first;
     graph[there] = {sum, 0, back};
@@ -135,8 +141,9 @@ Bisection compute_bisection(const Fabric& fabric) {
     i = j;
   }
   out.flow = Bandwidth{boost::boykov_kolmogorov_max_flow(
-      graph, get(&FlowEdge::capacity, graph), get(&FlowEdge::residual, graph), get(&FlowEdge::reverse, graph),
-      get(&FlowVertex::predecessor, graph), get(&FlowVertex::colour, graph), get(&FlowVertex::distance, graph),
+      graph, get(&FlowEdge::capacity, graph), get(&FlowEdge::residual, graph),
+      get(&FlowEdge::reverse, graph), get(&FlowVertex::predecessor, graph),
+      get(&FlowVertex::colour, graph), get(&FlowVertex::distance, graph),
       get(boost::vertex_index, graph), kSource, kSink)};
 
   // The smallest cut nearest to the source.
@@ -194,8 +201,9 @@ Oversubscription find_oversubscription(const Fabric& fabric) {
 // ---- weak spots
 
 WeakSpots find_weak_spots(const Fabric& fabric) {
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, boost::no_property,
-                                      boost::property<boost::edge_index_t, std::size_t>>;
+  using Graph =
+      boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, boost::no_property,
+                            boost::property<boost::edge_index_t, std::size_t>>;
   const std::size_t n = fabric.node_count();
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;  // joined nodes, parallel cables once
   std::vector<std::size_t> indices;
@@ -215,15 +223,17 @@ WeakSpots find_weak_spots(const Fabric& fabric) {
   std::iota(parent.begin(), parent.end(), std::size_t{0});
   const auto ignore = boost::make_function_output_iterator([](auto&&) {});
   boost::biconnected_components(graph, boost::dummy_property_map{}, ignore,
-                                boost::discover_time_map(order.data()).lowpoint_map(low.data()).predecessor_map(parent.data()));
+                                boost::discover_time_map(order.data())
+                                    .lowpoint_map(low.data())
+                                    .predecessor_map(parent.data()));
   std::vector<std::uint32_t> by_order(n);
   std::iota(by_order.begin(), by_order.end(), 0U);
   std::ranges::sort(by_order, {}, [&](std::uint32_t v) { return order[v]; });
 
   const std::size_t total = fabric.gpus().size();
-  std::vector<std::size_t> below(n, 0);      // GPUs in the subtree
-  std::vector<std::size_t> cut_off(n, 0);    // of them, in subtrees that hang on this node alone
-  std::vector<std::uint32_t> parts(n, 0);    // such subtrees with GPUs
+  std::vector<std::size_t> below(n, 0);    // GPUs in the subtree
+  std::vector<std::size_t> cut_off(n, 0);  // of them, in subtrees that hang on this node alone
+  std::vector<std::uint32_t> parts(n, 0);  // such subtrees with GPUs
   WeakSpots out;
   for (std::size_t i = n; i-- > 0;) {
     const std::uint32_t v = by_order[i];
@@ -262,11 +272,16 @@ namespace {
 
 std::string_view scale_up_word(LinkClass link_class) {
   switch (link_class) {
-    case LinkClass::nvlink: return "NV";
-    case LinkClass::xgmi: return "XGMI";
-    case LinkClass::hccs: return "HCCS";
-    case LinkClass::ualink: return "UAL";
-    default: return "LINK";
+    case LinkClass::nvlink:
+      return "NV";
+    case LinkClass::xgmi:
+      return "XGMI";
+    case LinkClass::hccs:
+      return "HCCS";
+    case LinkClass::ualink:
+      return "UAL";
+    default:
+      return "LINK";
   }
 }
 
@@ -283,7 +298,8 @@ struct Reachability {
 
   // Shortest way through nodes that `passes`, over links of the scale-up or the host world; the nodes between the ends.
   template <class F>
-  std::optional<std::vector<std::uint32_t>> way(std::uint32_t from, std::uint32_t to, bool scaled, F&& passes) const {
+  std::optional<std::vector<std::uint32_t>> way(std::uint32_t from, std::uint32_t to, bool scaled,
+                                                F&& passes) const {
     std::vector<std::uint32_t> by(type.nodes.size(), kNoResource), queue{from};
     by[from] = from;
     for (std::size_t head = 0; head < queue.size() && by[to] == kNoResource; ++head) {
@@ -315,12 +331,18 @@ struct Reachability {
       if (link.from.v == b && to_switch) from_b += link.count;
       if (link.from.v == a && (to_switch || link.to.v == b)) link_class = link.link_class;
     }
-    const auto word = [&](std::size_t n) { return std::string(scale_up_word(link_class)) + std::to_string(n); };
+    const auto word = [&](std::size_t n) {
+      return std::string(scale_up_word(link_class)) + std::to_string(n);
+    };
     if (direct > 0) return word(direct);
-    if (gpus && way(a, b, true, [](NodeKind kind) { return kind == NodeKind::nvswitch; })) return word(std::min(from_a, from_b));
-    const auto host = way(a, b, false, [](NodeKind kind) { return kind == NodeKind::cpu || kind == NodeKind::pcie_switch; });
+    if (gpus && way(a, b, true, [](NodeKind kind) { return kind == NodeKind::nvswitch; }))
+      return word(std::min(from_a, from_b));
+    const auto host = way(a, b, false, [](NodeKind kind) {
+      return kind == NodeKind::cpu || kind == NodeKind::pcie_switch;
+    });
     if (!host) return "-";
-    const auto sockets = std::ranges::count_if(*host, [&](std::uint32_t v) { return type.nodes[v].kind == NodeKind::cpu; });
+    const auto sockets = std::ranges::count_if(
+        *host, [&](std::uint32_t v) { return type.nodes[v].kind == NodeKind::cpu; });
     if (sockets > 1) return "SYS";
     if (sockets == 1) return "PHB";
     return host->size() > 1 ? "PXB" : "PIX";

@@ -29,9 +29,9 @@ namespace weft {
 struct LinkGroup {
   Tier tier = Tier::host;
   LinkClass link_class = LinkClass::ethernet;
-  std::size_t links = 0;    // duplex bundles
-  std::size_t cables = 0;   // with the parallel ones of each bundle
-  Bandwidth raw{0};         // all of them, one direction
+  std::size_t links = 0;   // duplex bundles
+  std::size_t cables = 0;  // with the parallel ones of each bundle
+  Bandwidth raw{0};        // all of them, one direction
 };
 
 struct Counts {
@@ -48,29 +48,32 @@ struct Bisection {
     Tier tier;
     Bandwidth raw;
   };
-  std::optional<Bandwidth> flow;     // none when there are no two halves, or beyond kMostLinks
+  std::optional<Bandwidth> flow;  // none when there are no two halves, or beyond kMostLinks
   Bandwidth formula{0};
-  std::vector<Crossing> crossings;   // the links of a smallest cut, by tier; their sum is `flow`
+  std::vector<Crossing> crossings;  // the links of a smallest cut, by tier; their sum is `flow`
 };
 Bisection compute_bisection(const Fabric& fabric);
 
 struct Oversubscription {
-  std::optional<double> least, most;  // over the switches with hosts; none when no such switch has an uplink
+  std::optional<double> least,
+      most;  // over the switches with hosts; none when no such switch has an uplink
   NodeId worst;
 };
 Oversubscription find_oversubscription(const Fabric& fabric);
 
 struct WeakSpots {
-  std::vector<NodeId> nodes;   // cut vertices, ascending
-  std::vector<LinkId> links;   // bridges, the even direction of each, ascending
+  std::vector<NodeId> nodes;  // cut vertices, ascending
+  std::vector<LinkId> links;  // bridges, the even direction of each, ascending
 };
 WeakSpots find_weak_spots(const Fabric& fabric);
 
 struct DependencyCycle {
-  static constexpr std::size_t kMostSteps = 4'000'000'000;  // destinations x links; larger fabrics are not searched
+  static constexpr std::size_t kMostSteps =
+      4'000'000'000;  // destinations x links; larger fabrics are not searched
 
   bool searched = true;
-  std::vector<LinkId> links;   // each waits for the next, the last for the first; empty when there is none
+  std::vector<LinkId>
+      links;  // each waits for the next, the last for the first; empty when there is none
 };
 DependencyCycle find_dependency_cycle(const Fabric& fabric, NetworkRoutes& routes);
 
@@ -78,8 +81,8 @@ DependencyCycle find_dependency_cycle(const Fabric& fabric, NetworkRoutes& route
 // NVSwitches; XGMI1, HCCS1 ... for other classes), PIX (at most one PCIe switch), PXB (several), PHB (through one socket),
 // SYS (across sockets), X (itself), - (no way).
 struct AffinityMatrix {
-  std::vector<std::uint32_t> locals;                // GPUs, then NICs
-  std::vector<std::vector<std::string>> cells;      // [row][column]
+  std::vector<std::uint32_t> locals;            // GPUs, then NICs
+  std::vector<std::vector<std::string>> cells;  // [row][column]
 };
 AffinityMatrix affinity_matrix(const ServerType& type);
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // From specs to the frozen graph: each kind of server is expanded and checked once, then copied to every place, then the
 // network is planned and joined to the NICs.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
+#include <limits>
+
+#include <fmt/format.h>
 
 #include "sim/core/check.hpp"
 #include "sim/core/text.hpp"
 #include "sim/fabric/fabric.hpp"
 #include "sim/fabric/generators.hpp"
+#include "sim/fabric/server_check.hpp"
 
 namespace weft {
 namespace {
@@ -28,7 +29,8 @@ using NodeNames = std::map<std::string, std::uint32_t, std::less<>>;
 // What a name may hold: "/" and ":" put names together, "#" counts parallel links.
 bool is_plain_name(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.' || c == '+';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == '+';
   });
 }
 
@@ -38,7 +40,8 @@ bool is_scale_up(NodeKind kind) { return kind == NodeKind::gpu || kind == NodeKi
 
 class FabricBuilder {
  public:
-  FabricBuilder(FabricSpec spec, LinkClasses classes, Diagnostics& out) : classes_(classes), out_(out) {
+  FabricBuilder(FabricSpec spec, LinkClasses classes, Diagnostics& out)
+      : classes_(classes), out_(out) {
     fabric_.spec_ = std::move(spec);
   }
 
@@ -63,9 +66,9 @@ class FabricBuilder {
     for (const NodeEntry& entry : spec.nodes) add_nodes(entry, type, names);
     all_nodes_known_ = out_.error_count() == before;
     for (const LinkEntry& entry : spec.links) add_links(entry, type, names);
-    if (out_.error_count() == before) {  // else a node or a link is missing for a reason already told
-      check_type(type);
-      check_nvlinks(type);
+    if (out_.error_count() ==
+        before) {  // else a node or a link is missing for a reason already told
+      check_server(type, fabric_.spec_.network.has_value(), out_);
     }
     fabric_.types_.push_back(std::move(type));
   }
@@ -73,12 +76,14 @@ class FabricBuilder {
   void add_nodes(const NodeEntry& entry, ServerType& type, NodeNames& names) {
     const auto ids = expand_range(entry.id);
     if (!ids || !is_plain_name(ids->front())) {
-      out_.error(entry.place, entry.pointer + "/id", fmt::format("\"{}\" is not a name or a range", entry.id),
+      out_.error(entry.place, entry.pointer + "/id",
+                 fmt::format("\"{}\" is not a name or a range", entry.id),
                  "write e.g. \"cpu0\" or \"gpu[0-7]\"; names hold letters, digits, _ - . and +");
       return;
     }
     if (type.nodes.size() + ids->size() > kMostServerNodes) {
-      out_.error(entry.place, entry.pointer + "/id", fmt::format("a server of more than {} nodes", kMostServerNodes),
+      out_.error(entry.place, entry.pointer + "/id",
+                 fmt::format("a server of more than {} nodes", kMostServerNodes),
                  "join smaller servers by a network");
       return;
     }
@@ -97,15 +102,18 @@ class FabricBuilder {
       node.latency = model.latency;
       type.reduction = model.reduction;
     } else if (entry.kind == NodeKind::network_switch) {
-      out_.error(entry.place, entry.pointer + "/kind", "a network switch is not part of a server", "put it into \"network\"");
+      out_.error(entry.place, entry.pointer + "/kind", "a network switch is not part of a server",
+                 "put it into \"network\"");
     }
     if (entry.latency) node.latency = *entry.latency;
     if (entry.role != "compute" && entry.role != "storage") {
-      out_.error(entry.place, entry.pointer + "/role", fmt::format("\"{}\" is not a role", entry.role), "compute or storage");
+      out_.error(entry.place, entry.pointer + "/role",
+                 fmt::format("\"{}\" is not a role", entry.role), "compute or storage");
     }
     for (const std::string& id : *ids) {
       if (!names.emplace(id, u32(type.nodes.size())).second) {
-        out_.error(entry.place, entry.pointer + "/id", fmt::format("the id \"{}\" is used twice", id), "give each node its own id");
+        out_.error(entry.place, entry.pointer + "/id",
+                   fmt::format("the id \"{}\" is used twice", id), "give each node its own id");
         continue;
       }
       const std::uint32_t local = u32(type.nodes.size());
@@ -126,27 +134,31 @@ class FabricBuilder {
   template <class Spec>
   void read_model(const NodeEntry& entry, Spec& spec, std::string_view what) {
     if (!entry.model.is_object()) {
-      out_.error(entry.place, entry.pointer, fmt::format("{} is missing", what), "\"model\": a name of the catalogue");
+      out_.error(entry.place, entry.pointer, fmt::format("{} is missing", what),
+                 "\"model\": a name of the catalogue");
       return;
     }
     read_config(entry.model, entry.pointer + "/model", spec, out_);
   }
 
-  std::vector<std::uint32_t> find_nodes(const std::string& range, const LinkEntry& entry, const ServerType& type,
-                                        const NodeNames& names) {
+  std::vector<std::uint32_t> find_nodes(const std::string& range, const LinkEntry& entry,
+                                        const ServerType& type, const NodeNames& names) {
     std::vector<std::uint32_t> out;
     const auto ids = expand_range(range);
     if (!ids) {
-      out_.error(entry.place, entry.pointer, fmt::format("\"{}\" is not a name or a range", range), "write e.g. \"gpu[0-7]\"");
+      out_.error(entry.place, entry.pointer, fmt::format("\"{}\" is not a name or a range", range),
+                 "write e.g. \"gpu[0-7]\"");
       return out;
     }
     for (const std::string& id : *ids) {
       const auto found = names.find(id);
       if (found == names.end()) {
         if (!all_nodes_known_) return {};  // it may be one that could not be read
-        const auto nearest = names.size() <= kMostSuggested ? nearest_name(id, type.node_names) : std::nullopt;
+        const auto nearest =
+            names.size() <= kMostSuggested ? nearest_name(id, type.node_names) : std::nullopt;
         out_.error(entry.place, entry.pointer,
-                   fmt::format("there is no node \"{}\"{}", id, nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
+                   fmt::format("there is no node \"{}\"{}", id,
+                               nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
                    "nodes are listed under \"nodes\"");
         return {};
       }
@@ -161,7 +173,8 @@ class FabricBuilder {
     if (a.empty() || b.empty()) return;
     const std::size_t pairs = entry.pair == Pairing::all ? a.size() * b.size() : a.size();
     if (type.links.size() / 2 + pairs > kMostServerPairs) {
-      out_.error(entry.place, entry.pointer, fmt::format("more than {} joined pairs in one server", kMostServerPairs),
+      out_.error(entry.place, entry.pointer,
+                 fmt::format("more than {} joined pairs in one server", kMostServerPairs),
                  "join smaller servers by a network");
       return;
     }
@@ -169,7 +182,8 @@ class FabricBuilder {
     switch (entry.pair) {
       case Pairing::each:
         if (a.size() != b.size()) {
-          out_.error(entry.place, entry.pointer, fmt::format("\"each\" pairs {} nodes with {}", a.size(), b.size()),
+          out_.error(entry.place, entry.pointer,
+                     fmt::format("\"each\" pairs {} nodes with {}", a.size(), b.size()),
                      "both ranges need the same length");
           return;
         }
@@ -177,12 +191,14 @@ class FabricBuilder {
         break;
       case Pairing::block:
         if (a.size() % b.size() != 0) {
-          out_.error(entry.place, entry.pointer,
-                     fmt::format("{} nodes cannot be split into {} equal blocks", a.size(), b.size()),
-                     "the length of a must be a multiple of the length of b");
+          out_.error(
+              entry.place, entry.pointer,
+              fmt::format("{} nodes cannot be split into {} equal blocks", a.size(), b.size()),
+              "the length of a must be a multiple of the length of b");
           return;
         }
-        for (std::size_t i = 0; i < a.size(); ++i) add_pair(entry, type, model, a[i], b[i / (a.size() / b.size())]);
+        for (std::size_t i = 0; i < a.size(); ++i)
+          add_pair(entry, type, model, a[i], b[i / (a.size() / b.size())]);
         break;
       case Pairing::all:
         if (a == b) {
@@ -198,9 +214,11 @@ class FabricBuilder {
     }
   }
 
-  void add_pair(const LinkEntry& entry, ServerType& type, Link model, std::uint32_t a, std::uint32_t b) {
+  void add_pair(const LinkEntry& entry, ServerType& type, Link model, std::uint32_t a,
+                std::uint32_t b) {
     if (a == b) {
-      out_.error(entry.place, entry.pointer, fmt::format("a link from \"{}\" to itself", type.node_names[a]), "name two nodes");
+      out_.error(entry.place, entry.pointer,
+                 fmt::format("a link from \"{}\" to itself", type.node_names[a]), "name two nodes");
       return;
     }
     const bool scale_up = is_scale_up(type.nodes[a].kind) && is_scale_up(type.nodes[b].kind);
@@ -208,7 +226,8 @@ class FabricBuilder {
     append_duplex(type.links, type.duplex_capacity, model, NodeId{a}, NodeId{b});
   }
 
-  void append_duplex(std::vector<Link>& links, std::vector<Bandwidth>& duplex, Link model, NodeId a, NodeId b) const {
+  void append_duplex(std::vector<Link>& links, std::vector<Bandwidth>& duplex, Link model, NodeId a,
+                     NodeId b) const {
     const LinkLaw& law = fabric_.laws_[model.law];
     model.from = a;
     model.to = b;
@@ -233,59 +252,12 @@ class FabricBuilder {
     link.rate = scaled(link.raw, law.efficiency());
     link.delay = spec.delay;
     if (fabric_.laws_.size() > std::numeric_limits<std::uint16_t>::max()) {
-      out_.error(spec.place, spec.pointer, "more than 65536 cables with links of their own", "leave \"link\" out where it is the usual one");
+      out_.error(spec.place, spec.pointer, "more than 65536 cables with links of their own",
+                 "leave \"link\" out where it is the usual one");
     }
     link.law = static_cast<std::uint16_t>(fabric_.laws_.size());
     fabric_.laws_.push_back(law);
     return link;
-  }
-
-  // More NVLinks than the part has is most likely a mistake, though nothing stops the simulation.
-  void check_nvlinks(const ServerType& type) {
-    std::vector<std::int64_t> links(type.nodes.size(), 0);
-    for (const Link& link : type.links) {
-      if (link.link_class == LinkClass::nvlink) links[link.from.v] += link.count;
-    }
-    for (std::size_t g = 0; g < type.gpus.size(); ++g) {
-      const GpuSpec& gpu = type.gpu_specs[g];
-      const std::int64_t has = gpu.nvlink ? gpu.nvlink->links : 0;
-      if (links[type.gpus[g]] <= has) continue;
-      out_.warning(type.spec.place, type.spec.pointer + "/links",
-                   fmt::format("\"{}\" is joined by {} NVLinks, its model {} has {}", type.node_names[type.gpus[g]],
-                               links[type.gpus[g]], gpu.name, has),
-                   "check the model and the links");
-      return;
-    }
-  }
-
-  // Every GPU must be able to reach every other node of interest, else a run would hang on it.
-  void check_type(const ServerType& type) {
-    const Place place = type.spec.place;
-    const std::string at = type.spec.pointer + "/nodes";
-    if (type.gpus.empty()) {
-      out_.error(place, at, "a server without GPUs", "add a node of kind gpu");
-      return;
-    }
-    std::vector<std::uint32_t> group(type.nodes.size());
-    std::iota(group.begin(), group.end(), 0U);
-    const auto root = [&](std::uint32_t x) {
-      while (group[x] != x) x = group[x] = group[group[x]];
-      return x;
-    };
-    for (const Link& link : type.links) group[root(link.from.v)] = root(link.to.v);
-    const auto check = [&](std::uint32_t local, std::string_view what) {
-      if (root(local) == root(type.gpus.front())) return;
-      out_.error(place, at, fmt::format("{} \"{}\" is not connected to \"{}\"", what, type.node_names[local],
-                                        type.node_names[type.gpus.front()]),
-                 "add the missing links");
-    };
-    for (const std::uint32_t gpu : type.gpus) check(gpu, "the GPU");
-    if (fabric_.spec_.network) {
-      for (const std::uint32_t nic : type.nics) check(nic, "the NIC");
-      if (type.nics.empty()) {
-        out_.error(place, at, "a server without a compute NIC cannot join the network", "add a node of kind nic");
-      }
-    }
   }
 
   // ---- all servers
@@ -299,7 +271,8 @@ class FabricBuilder {
     }
     if (links > kMostLinks || nodes > kMostLinks) {
       out_.error(spec.place, spec.pointer + "/servers",
-                 fmt::format("{} links in the servers alone, more than the {} that can be held", links, kMostLinks),
+                 fmt::format("{} links in the servers alone, more than the {} that can be held",
+                             links, kMostLinks),
                  "simulate fewer servers");
       return false;
     }
@@ -314,7 +287,8 @@ class FabricBuilder {
   void place_server(std::uint32_t t) {
     const ServerType& type = fabric_.types_[t];
     const ServerId id{fabric_.servers_.size()};
-    const ServerPlace place{t, u32(fabric_.nodes_.size()), u32(fabric_.links_.size()), u32(fabric_.duplex_capacity_.size())};
+    const ServerPlace place{t, u32(fabric_.nodes_.size()), u32(fabric_.links_.size()),
+                            u32(fabric_.duplex_capacity_.size())};
     fabric_.servers_.push_back(place);
     for (Node node : type.nodes) {
       node.server = id;
@@ -327,9 +301,12 @@ class FabricBuilder {
       if (link.duplex != kNoResource) link.duplex += place.duplex_base;
       fabric_.links_.push_back(link);
     }
-    for (const Bandwidth capacity : type.duplex_capacity) fabric_.duplex_capacity_.push_back(capacity);
-    for (const std::uint32_t gpu : type.gpus) fabric_.gpus_.push_back(NodeId{place.node_base + gpu});
-    for (const std::uint32_t nic : type.nics) fabric_.nics_.push_back(NodeId{place.node_base + nic});
+    for (const Bandwidth capacity : type.duplex_capacity)
+      fabric_.duplex_capacity_.push_back(capacity);
+    for (const std::uint32_t gpu : type.gpus)
+      fabric_.gpus_.push_back(NodeId{place.node_base + gpu});
+    for (const std::uint32_t nic : type.nics)
+      fabric_.nics_.push_back(NodeId{place.node_base + nic});
   }
 
   // ---- the network
@@ -339,7 +316,8 @@ class FabricBuilder {
     if (!network) {
       if (fabric_.server_count() > 1) {
         out_.error(fabric_.spec_.place, fabric_.spec_.pointer + "/servers",
-                   fmt::format("{} servers and no network", fabric_.server_count()), "add \"network\", or use one server");
+                   fmt::format("{} servers and no network", fabric_.server_count()),
+                   "add \"network\", or use one server");
       }
       return;
     }
@@ -352,15 +330,19 @@ class FabricBuilder {
         const NicSpec& nic = type.nic_specs[n];
         const NodeId node = fabric_.local_node(ServerId{s}, type.nics[n]);
         for (int p = 0; p < nic.ports; ++p) {
-          ports.push_back({u32(s), u32(n), u32(static_cast<std::size_t>(p)), raw_rate(nic.link), fabric_.name(node)});
+          ports.push_back({u32(s), u32(n), u32(static_cast<std::size_t>(p)), raw_rate(nic.link),
+                           fabric_.name(node)});
           port_nic.push_back(node);
           port_link.push_back(&nic.link);
         }
       }
     }
-    const LinkSpec* between = network->link ? &*network->link : network->switch_model.link ? &*network->switch_model.link : nullptr;
+    const LinkSpec* between = network->link                ? &*network->link
+                              : network->switch_model.link ? &*network->switch_model.link
+                                                           : nullptr;
     if (between == nullptr) {
-      out_.error(network->place, network->pointer, "neither the network nor its switch names a link", "add \"link\"");
+      out_.error(network->place, network->pointer,
+                 "neither the network nor its switch names a link", "add \"link\"");
       return;
     }
     const Link trunk = make_link(*between, 1);
@@ -368,7 +350,8 @@ class FabricBuilder {
     const NetworkPlan plan = plan_network(*network, ports, trunk.raw, out_);
     if (!out_.ok()) return;
     if (fabric_.links_.size() + 2 * plan.cables.size() > kMostLinks) {
-      out_.error(network->place, network->pointer, fmt::format("{} cables, more than can be held", plan.cables.size()),
+      out_.error(network->place, network->pointer,
+                 fmt::format("{} cables, more than can be held", plan.cables.size()),
                  "simulate fewer servers");
       return;
     }
@@ -395,15 +378,20 @@ class FabricBuilder {
       if (host) {
         const LinkSpec* spec = port_link[a];
         const auto found = made.find(spec);
-        link = found != made.end() ? found->second : made.emplace(spec, make_link(*spec, 1)).first->second;
+        link = found != made.end() ? found->second
+                                   : made.emplace(spec, make_link(*spec, 1)).first->second;
         attached[a] = 1;
       }
       if (cable.custom_link >= 0) {
         const auto found = custom.find(cable.custom_link);
         link = found != custom.end()
                    ? found->second
-                   : custom.emplace(cable.custom_link,
-                                    make_link(*network->cables[static_cast<std::size_t>(cable.custom_link)].link, 1))
+                   : custom
+                         .emplace(
+                             cable.custom_link,
+                             make_link(
+                                 *network->cables[static_cast<std::size_t>(cable.custom_link)].link,
+                                 1))
                          .first->second;
       }
       link.tier = cable.tier;
@@ -411,7 +399,8 @@ class FabricBuilder {
     }
     for (std::size_t i = 0; i < ports.size(); ++i) {
       if (attached[i] != 0) continue;
-      out_.error(network->place, network->pointer, fmt::format("{} has no cable", ports[i].name), "list a cable for every NIC");
+      out_.error(network->place, network->pointer, fmt::format("{} has no cable", ports[i].name),
+                 "list a cable for every NIC");
       return;
     }
   }
@@ -421,10 +410,13 @@ class FabricBuilder {
     const bool one_server = fabric_.server_count() == 1;
     const std::vector<std::string>& nodes = fabric_.types_.front().node_names;
     for (const PlannedSwitch& planned : plan.switches) {
-      const bool taken = one_server ? std::ranges::find(nodes, planned.name) != nodes.end() : planned.name.starts_with("server");
+      const bool taken = one_server ? std::ranges::find(nodes, planned.name) != nodes.end()
+                                    : planned.name.starts_with("server");
       if (!taken) continue;
-      out_.error(network.place, network.pointer, fmt::format("the switch \"{}\" has a name that a server's node may have", planned.name),
-                 "rename one of them");
+      out_.error(
+          network.place, network.pointer,
+          fmt::format("the switch \"{}\" has a name that a server's node may have", planned.name),
+          "rename one of them");
       return false;
     }
     return true;
@@ -459,7 +451,8 @@ class FabricBuilder {
     for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
     fabric_.out_.resize(links);
     std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
-    for (std::uint32_t l = 0; l < links; ++l) fabric_.out_[next[fabric_.links_[LinkId{l}].from.v]++] = LinkId{l};
+    for (std::uint32_t l = 0; l < links; ++l)
+      fabric_.out_[next[fabric_.links_[LinkId{l}].from.v]++] = LinkId{l};
   }
 
   LinkClasses classes_;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dependency cycles of a network under its routing; see analysis.hpp.
 #include <algorithm>
+#include <utility>
+
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/strong_components.hpp>
-#include <utility>
 
 #include "sim/fabric/analysis.hpp"
 
@@ -12,7 +13,9 @@ namespace {
 
 std::uint32_t u32(std::size_t v) { return static_cast<std::uint32_t>(v); }
 
-bool is_switch(const Fabric& fabric, NodeId id) { return fabric.node(id).kind == NodeKind::network_switch; }
+bool is_switch(const Fabric& fabric, NodeId id) {
+  return fabric.node(id).kind == NodeKind::network_switch;
+}
 
 // The graph "link a must be able to hand on to link b", for links between switches. Links are numbered switch by switch.
 class Dependencies {
@@ -65,14 +68,16 @@ class Dependencies {
     std::vector<std::uint32_t> rank(out_.size(), 0), degree_in(switches, 0);
     for (std::size_t i = 0; i < out_.size(); ++i) rank[i] = degree_in[head_[i]]++;
     std::vector<std::size_t> base(switches + 1, 0);
-    for (std::size_t s = 0; s < switches; ++s) base[s + 1] = base[s] + std::size_t{degree_in[s]} * (begin_[s + 1] - begin_[s]);
+    for (std::size_t s = 0; s < switches; ++s)
+      base[s + 1] = base[s] + std::size_t{degree_in[s]} * (begin_[s + 1] - begin_[s]);
     std::vector<bool> depends(base.back(), false);
     std::vector<std::vector<std::uint32_t>> entered(switches);
     for (const NodeId leaf : leaves_) {
       for (auto& links : entered) links.clear();
       each_way(leaf, [&](std::uint32_t at, std::uint32_t i) {
         const std::size_t width = begin_[at + 1] - begin_[at];
-        for (const std::uint32_t in : entered[at]) depends[base[at] + rank[in] * width + (i - begin_[at])] = true;
+        for (const std::uint32_t in : entered[at])
+          depends[base[at] + rank[in] * width + (i - begin_[at])] = true;
         entered[head_[i]].push_back(i);
       });
     }
@@ -124,7 +129,8 @@ class Dependencies {
     }
   }
 
-  std::vector<LinkId> shortest_cycle(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges) const {
+  std::vector<LinkId> shortest_cycle(
+      const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges) const {
     using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
     const Graph graph(boost::edges_are_sorted, edges.begin(), edges.end(), out_.size());
     std::vector<std::uint32_t> component(out_.size(), 0);
@@ -157,10 +163,10 @@ class Dependencies {
 
   NetworkRoutes& routes_;
   const Fabric& fabric_;
-  std::vector<NodeId> leaves_;           // switches with hosts
-  std::vector<LinkId> out_;              // links between switches, by switch
-  std::vector<std::uint32_t> begin_;     // of a switch's links in out_
-  std::vector<std::uint32_t> head_;      // switch that a link leads to
+  std::vector<NodeId> leaves_;        // switches with hosts
+  std::vector<LinkId> out_;           // links between switches, by switch
+  std::vector<std::uint32_t> begin_;  // of a switch's links in out_
+  std::vector<std::uint32_t> head_;   // switch that a link leads to
   std::vector<std::uint32_t> order_;
   std::vector<std::size_t> counts_;
   std::vector<std::uint8_t> used_;

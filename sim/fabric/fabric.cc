@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/fabric/fabric.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
+
+#include <fmt/format.h>
 
 namespace weft {
 namespace {
@@ -39,7 +39,8 @@ std::vector<Bandwidth> Fabric::capacities() const {
 }
 
 Bandwidth Fabric::capacity(std::uint32_t resource) const {
-  return resource < links_.size() ? links_[LinkId{resource}].rate : duplex_capacity_[resource - links_.size()];
+  return resource < links_.size() ? links_[LinkId{resource}].rate
+                                  : duplex_capacity_[resource - links_.size()];
 }
 
 void Fabric::speed_up(Tier tier, LinkClass link_class, std::int64_t factor) {
@@ -52,7 +53,9 @@ void Fabric::speed_up(Tier tier, LinkClass link_class, std::int64_t factor) {
   for (ServerType& type : types_) std::ranges::for_each(type.links, speed);
   for (std::size_t i = 0; i < links_.size(); ++i) {
     const Link& link = links_[LinkId{i}];
-    if (link.duplex == kNoResource || link.tier != tier || link.link_class != link_class || link.from > link.to) continue;
+    if (link.duplex == kNoResource || link.tier != tier || link.link_class != link_class ||
+        link.from > link.to)
+      continue;
     Bandwidth& budget = duplex_capacity_[link.duplex - links_.size()];
     budget = budget * factor;
   }
@@ -96,7 +99,8 @@ std::optional<NodeId> Fabric::find_node(std::string_view name) const {
     const ServerType& type = type_of(ServerId{server});
     const auto found = std::ranges::find(type.node_names, local);
     if (found != type.node_names.end()) {
-      return local_node(ServerId{server}, static_cast<std::uint32_t>(found - type.node_names.begin()));
+      return local_node(ServerId{server},
+                        static_cast<std::uint32_t>(found - type.node_names.begin()));
     }
   }
   const auto found = std::ranges::find(switch_names_, name);
@@ -110,7 +114,8 @@ std::optional<LinkId> Fabric::find_link(std::string_view name) const {
     std::optional<std::size_t> nth = 0;
     if (hash != std::string_view::npos) nth = parse_index(name.substr(hash + 1));
     const auto from = find_node(name.substr(0, colon));
-    const auto to = find_node(name.substr(colon + 1, hash == std::string_view::npos ? hash : hash - colon - 1));
+    const auto to =
+        find_node(name.substr(colon + 1, hash == std::string_view::npos ? hash : hash - colon - 1));
     if (!from || !to || !nth) return std::nullopt;
     for (const LinkId id : out_links(*from)) {
       if (links_[id].to == *to && (*nth)-- == 0) return id;
@@ -124,7 +129,8 @@ std::optional<LinkId> Fabric::find_link(std::string_view name) const {
   if (!from || !nth) return std::nullopt;
   for (const LinkId id : out_links(*from)) {
     const Node& to = nodes_[links_[id].to];
-    if (to.kind == NodeKind::network_switch && to.level > nodes_[*from].level && (*nth)-- == 0) return id;
+    if (to.kind == NodeKind::network_switch && to.level > nodes_[*from].level && (*nth)-- == 0)
+      return id;
   }
   return std::nullopt;
 }

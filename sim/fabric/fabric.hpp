@@ -26,22 +26,38 @@
 namespace weft {
 
 // Where a link stands, for drawing, folding and selecting.
-enum class Tier : std::uint8_t { scale_up, host, access, leaf_spine, spine_core, group, global, torus, cable };
+enum class Tier : std::uint8_t {
+  scale_up,
+  host,
+  access,
+  leaf_spine,
+  spine_core,
+  group,
+  global,
+  torus,
+  cable
+};
 constexpr auto enum_names(Tier) {
   using enum Tier;
-  return std::array<EnumName<Tier>, 9>{{{scale_up, "scale-up"}, {host, "host"}, {access, "access"},
-      {leaf_spine, "leaf-spine"}, {spine_core, "spine-core"}, {group, "group"}, {global, "global"}, {torus, "torus"},
-      {cable, "cable"}}};
+  return std::array<EnumName<Tier>, 9>{{{scale_up, "scale-up"},
+                                        {host, "host"},
+                                        {access, "access"},
+                                        {leaf_spine, "leaf-spine"},
+                                        {spine_core, "spine-core"},
+                                        {group, "group"},
+                                        {global, "global"},
+                                        {torus, "torus"},
+                                        {cable, "cable"}}};
 }
 
 inline constexpr std::uint32_t kNoResource = 0xFFFF'FFFF;
 
 struct Node {
   NodeKind kind = NodeKind::gpu;
-  std::uint8_t level = 0;      // network switches: 1 leaf, 2 spine, 3 core
-  ServerId server;             // none for network switches
-  std::uint32_t index = 0;     // in its server, or among the network switches
-  Time latency{0};             // of data that passes through
+  std::uint8_t level = 0;   // network switches: 1 leaf, 2 spine, 3 core
+  ServerId server;          // none for network switches
+  std::uint32_t index = 0;  // in its server, or among the network switches
+  Time latency{0};          // of data that passes through
 };
 
 struct Link {
@@ -54,7 +70,7 @@ struct Link {
   std::uint16_t count = 1;
   LinkClass link_class = LinkClass::ethernet;
   Tier tier = Tier::host;
-  std::uint16_t law = 0;               // index into Fabric::laws()
+  std::uint16_t law = 0;  // index into Fabric::laws()
 };
 
 // What all servers of one kind share. Locals are indices of nodes and links within the server.
@@ -62,12 +78,12 @@ struct ServerType {
   ServerSpec spec;
   std::vector<std::string> node_names;
   std::vector<Node> nodes;
-  std::vector<Link> links;                   // from, to, reverse, duplex are local
+  std::vector<Link> links;  // from, to, reverse, duplex are local
   std::vector<Bandwidth> duplex_capacity;
-  std::vector<std::uint32_t> gpus, nics;     // locals; nics: on the compute network
-  std::vector<GpuSpec> gpu_specs;            // by position in gpus
-  std::vector<NicSpec> nic_specs;            // by position in nics
-  std::optional<ReductionSpec> reduction;    // of its NVSwitches, where they reduce
+  std::vector<std::uint32_t> gpus, nics;   // locals; nics: on the compute network
+  std::vector<GpuSpec> gpu_specs;          // by position in gpus
+  std::vector<NicSpec> nic_specs;          // by position in nics
+  std::optional<ReductionSpec> reduction;  // of its NVSwitches, where they reduce
 };
 
 struct ServerPlace {
@@ -87,9 +103,9 @@ class Fabric {
   std::span<const LinkId> out_links(NodeId id) const {
     return {out_.data() + out_begin_[id.v], out_.data() + out_begin_[id.v + 1]};
   }
-  std::span<const NodeId> gpus() const { return gpus_; }                 // rank order
-  std::span<const NodeId> nics() const { return nics_; }                 // compute network, server by server
-  std::span<const NodeId> switches() const { return switches_; }         // network switches
+  std::span<const NodeId> gpus() const { return gpus_; }  // rank order
+  std::span<const NodeId> nics() const { return nics_; }  // compute network, server by server
+  std::span<const NodeId> switches() const { return switches_; }  // network switches
   const ServerPlace& server(ServerId id) const { return servers_[id]; }
   const ServerType& type_of(ServerId id) const { return types_[servers_[id].type]; }
   std::span<const ServerType> types() const { return types_; }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/fabric/fabric.hpp"
 
-#include <gtest/gtest.h>
-
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "tests/support/fabric_text.hpp"
 
@@ -15,7 +15,9 @@ using testing::fabric_from;
 using testing::server;
 
 Fabric two_leaves() {
-  return fabric_from(cluster(4, server(2), R"("generator": "leaf-spine", "switch": {"ports": 8, "link": LINK}, "spines": 2)"));
+  return fabric_from(
+      cluster(4, server(2),
+              R"("generator": "leaf-spine", "switch": {"ports": 8, "link": LINK}, "spines": 2)"));
 }
 
 TEST(Fabric, NamesAreUniqueAndFindTheirOwner) {
@@ -43,7 +45,8 @@ TEST(Fabric, ALoneServerNeedsNoPrefix) {
 
 TEST(Fabric, ParallelCablesAreNumbered) {
   const Fabric fabric = two_leaves();  // 4 uplinks of a leaf, 2 to each spine
-  const auto first = fabric.find_link("leaf0:spine1#0"), second = fabric.find_link("leaf0:spine1#1");
+  const auto first = fabric.find_link("leaf0:spine1#0"),
+             second = fabric.find_link("leaf0:spine1#1");
   ASSERT_TRUE(first && second);
   EXPECT_NE(*first, *second);
   EXPECT_FALSE(fabric.find_link("leaf0:spine1#2"));
@@ -66,10 +69,12 @@ TEST(Fabric, UplinksOfASwitchAreCounted) {
 
 TEST(Fabric, UnknownNamesFindNothing) {
   const Fabric fabric = two_leaves();
-  for (const char* name : {"", "gpu0", "server4/gpu0", "server0/gpu9", "serverx/gpu0", "leaf2", "server/gpu0", "server-1/gpu0"}) {
+  for (const char* name : {"", "gpu0", "server4/gpu0", "server0/gpu9", "serverx/gpu0", "leaf2",
+                           "server/gpu0", "server-1/gpu0"}) {
     EXPECT_FALSE(fabric.find_node(name)) << name;
   }
-  for (const char* name : {"", ":", "leaf0", "leaf0:leaf1", "leaf0:spine0#", "leaf0:spine0#x", "leaf0/up", "leaf0/upx", "nope/up0"}) {
+  for (const char* name : {"", ":", "leaf0", "leaf0:leaf1", "leaf0:spine0#", "leaf0:spine0#x",
+                           "leaf0/up", "leaf0/upx", "nope/up0"}) {
     EXPECT_FALSE(fabric.find_link(name)) << name;
   }
 }
@@ -78,7 +83,8 @@ TEST(Fabric, ResourcesAreLinksFirst) {
   const Fabric fabric = two_leaves();
   const auto capacities = fabric.capacities();
   ASSERT_EQ(capacities.size(), fabric.resource_count());
-  for (std::uint32_t r = 0; r < capacities.size(); ++r) EXPECT_EQ(capacities[r], fabric.capacity(r));
+  for (std::uint32_t r = 0; r < capacities.size(); ++r)
+    EXPECT_EQ(capacities[r], fabric.capacity(r));
   EXPECT_EQ(fabric.resource_name(0), fabric.name(LinkId{0}));
 }
 

@@ -24,10 +24,10 @@ namespace weft {
 // One port of a compute NIC.
 struct HostPort {
   std::uint32_t server = 0;
-  std::uint32_t rail = 0;   // position of the NIC among the server's compute NICs
-  std::uint32_t port = 0;   // of the NIC
-  Bandwidth raw;            // of the port's link
-  std::string name;         // for messages and explicit lists: server0/nic0
+  std::uint32_t rail = 0;  // position of the NIC among the server's compute NICs
+  std::uint32_t port = 0;  // of the NIC
+  Bandwidth raw;           // of the port's link
+  std::string name;        // for messages and explicit lists: server0/nic0
 };
 
 struct PlannedSwitch {
@@ -39,7 +39,8 @@ struct PlannedCable {
   static constexpr std::uint32_t kHost = 0x8000'0000;  // set in `a`: a host port, else a switch
   std::uint32_t a = 0, b = 0;
   Tier tier = Tier::access;
-  std::int32_t custom_link = -1;  // index into NetworkSpec::cables whose link is used instead of the default
+  std::int32_t custom_link =
+      -1;  // index into NetworkSpec::cables whose link is used instead of the default
 };
 
 struct NetworkPlan {
@@ -48,6 +49,7 @@ struct NetworkPlan {
 };
 
 // `uplink` is the raw rate of a switch-to-switch cable.
-NetworkPlan plan_network(const NetworkSpec& spec, const std::vector<HostPort>& hosts, Bandwidth uplink, Diagnostics& out);
+NetworkPlan plan_network(const NetworkSpec& spec, const std::vector<HostPort>& hosts,
+                         Bandwidth uplink, Diagnostics& out);
 
 }  // namespace weft

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/fabric/generators.hpp"
 
+#include <map>
+#include <set>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <map>
-#include <set>
 
 namespace weft {
 namespace {
@@ -14,11 +14,13 @@ namespace {
 using ::testing::HasSubstr;
 
 // `servers` servers of `nics` NICs with `ports` ports of 100 Gb/s.
-std::vector<HostPort> hosts(std::uint32_t servers, std::uint32_t nics = 1, std::uint32_t ports = 1) {
+std::vector<HostPort> hosts(std::uint32_t servers, std::uint32_t nics = 1,
+                            std::uint32_t ports = 1) {
   std::vector<HostPort> out;
   for (std::uint32_t s = 0; s < servers; ++s) {
     for (std::uint32_t n = 0; n < nics; ++n) {
-      for (std::uint32_t p = 0; p < ports; ++p) out.push_back({s, n, p, 100_Gbps, fmt::format("server{}/nic{}", s, n)});
+      for (std::uint32_t p = 0; p < ports; ++p)
+        out.push_back({s, n, p, 100_Gbps, fmt::format("server{}/nic{}", s, n)});
     }
   }
   return out;
@@ -83,7 +85,8 @@ TEST(SingleSwitch, JoinsEveryPort) {
 }
 
 TEST(SingleSwitch, RefusesMorePortsThanItHas) {
-  EXPECT_THAT(problems(network(Generator::single_switch, 16), hosts(17)), HasSubstr("17 NIC ports do not fit one switch of 16"));
+  EXPECT_THAT(problems(network(Generator::single_switch, 16), hosts(17)),
+              HasSubstr("17 NIC ports do not fit one switch of 16"));
 }
 
 // Al-Fares et al.: k pods, k^3/4 hosts, k^2/2 edge and k^2/2 aggregation switches, k^2/4 cores, every port used.
@@ -140,7 +143,8 @@ TEST(Clos, OversubscriptionChangesTheUplinksOnly) {
     EXPECT_EQ(switches(p, 1), 4u);
     EXPECT_EQ(cables(p, Tier::access), 128u);
     // A fraction of an uplink is rounded up.
-    EXPECT_EQ(cables(p, Tier::leaf_spine), 4 * static_cast<std::size_t>(std::ceil(32 / ratio))) << ratio;
+    EXPECT_EQ(cables(p, Tier::leaf_spine), 4 * static_cast<std::size_t>(std::ceil(32 / ratio)))
+        << ratio;
   }
 }
 
@@ -176,22 +180,26 @@ TEST(Clos, HostsPerLeafIsTheWidthOfALeaf) {
   const NetworkPlan p = plan(spec, hosts(10));
   EXPECT_EQ(switches(p, 1), 3u);
   const auto leaves = leaf_of(p, 10);
-  for (std::size_t h = 0; h < 10; ++h) EXPECT_EQ(p.switches[leaves[h]].name, fmt::format("leaf{}", h / 4));
+  for (std::size_t h = 0; h < 10; ++h)
+    EXPECT_EQ(p.switches[leaves[h]].name, fmt::format("leaf{}", h / 4));
 }
 
 TEST(Clos, ReportsWhatDoesNotFit) {
   NetworkSpec wide = network(Generator::leaf_spine, 64);
   wide.hosts_per_leaf = 40;
-  EXPECT_THAT(problems(wide, hosts(80)), HasSubstr("a leaf needs 40 ports down and 40 up, the switch has 64"));
+  EXPECT_THAT(problems(wide, hosts(80)),
+              HasSubstr("a leaf needs 40 ports down and 40 up, the switch has 64"));
   NetworkSpec flat = network(Generator::fat_tree, 8);
   flat.tiers = 1;
-  EXPECT_THAT(problems(flat, hosts(8)), HasSubstr("2 leaves cannot be joined without a second level"));
+  EXPECT_THAT(problems(flat, hosts(8)),
+              HasSubstr("2 leaves cannot be joined without a second level"));
   NetworkSpec low = network(Generator::fat_tree, 8);
   low.tiers = 2;
   EXPECT_THAT(problems(low, hosts(64)), HasSubstr("do not fit spines of 8 ports"));
   NetworkSpec few = network(Generator::leaf_spine, 8);
   few.spines = 2;
-  EXPECT_THAT(problems(few, hosts(32)), HasSubstr("8 leaves with 2 cables to each of 2 spines do not fit 8 ports"));
+  EXPECT_THAT(problems(few, hosts(32)),
+              HasSubstr("8 leaves with 2 cables to each of 2 spines do not fit 8 ports"));
   NetworkSpec both = network(Generator::fat_tree, 8);
   both.tiers = 3;
   both.spines = 4;
@@ -216,7 +224,8 @@ TEST(RailOptimised, ALeafHoldsOneRailOfOnePod) {
   const NetworkPlan p = plan(spec, ports);
   const auto leaves = leaf_of(p, ports.size());
   for (std::size_t h = 0; h < ports.size(); ++h) {
-    EXPECT_EQ(p.switches[leaves[h]].name, fmt::format("rail{}/leaf{}", ports[h].rail * 2 + ports[h].port, ports[h].server / 8));
+    EXPECT_EQ(p.switches[leaves[h]].name,
+              fmt::format("rail{}/leaf{}", ports[h].rail * 2 + ports[h].port, ports[h].server / 8));
   }
 }
 
@@ -237,7 +246,8 @@ TEST(Dragonfly, EveryTwoGroupsHaveTheSameNumberOfGlobalCables) {
     spec.routers_per_group = routers;
     spec.hosts_per_router = per_router;
     spec.global_links_per_router = global;
-    const NetworkPlan p = plan(spec, hosts(static_cast<std::uint32_t>(groups * routers * per_router)));
+    const NetworkPlan p =
+        plan(spec, hosts(static_cast<std::uint32_t>(groups * routers * per_router)));
     EXPECT_EQ(p.switches.size(), groups * routers);
     EXPECT_EQ(cables(p, Tier::group), groups * routers * (routers - 1) / 2);
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> between;
@@ -262,15 +272,18 @@ TEST(Dragonfly, ReportsWhatDoesNotFit) {
   spec.routers_per_group = 8;
   spec.hosts_per_router = 8;
   spec.global_links_per_router = 4;
-  EXPECT_THAT(problems(spec, hosts(8)), HasSubstr("a router needs 8 + 7 + 4 ports, the switch has 16"));
+  EXPECT_THAT(problems(spec, hosts(8)),
+              HasSubstr("a router needs 8 + 7 + 4 ports, the switch has 16"));
   spec.hosts_per_router = 1;
   spec.routers_per_group = 2;
   spec.global_links_per_router = 1;
-  EXPECT_THAT(problems(spec, hosts(8)), HasSubstr("4 groups need 3 global links per group, there are 2"));
+  EXPECT_THAT(problems(spec, hosts(8)),
+              HasSubstr("4 groups need 3 global links per group, there are 2"));
 }
 
 TEST(Torus, EveryPointHasTwoNeighboursPerDimension) {
-  const std::vector<std::vector<std::int64_t>> shapes{{5}, {4, 4}, {3, 4, 5}, {2, 6}, {1, 7}, {2, 2, 2}};
+  const std::vector<std::vector<std::int64_t>> shapes{{5},    {4, 4}, {3, 4, 5},
+                                                      {2, 6}, {1, 7}, {2, 2, 2}};
   for (const auto& dims : shapes) {
     NetworkSpec spec = network(Generator::torus, 64);
     spec.dims = dims;
@@ -321,7 +334,8 @@ TEST(Explicit, JoinsWhatIsListed) {
 TEST(Explicit, TheCablesOfANicTakeItsPortsInTurn) {
   NetworkSpec spec = network(Generator::explicit_list, 8);
   spec.switches = {"a", "b"};
-  spec.cables = {cable("server0/nic0", "a"), cable("server0/nic0", "b"), cable("server1/nic0", "b", 2), cable("a", "b")};
+  spec.cables = {cable("server0/nic0", "a"), cable("server0/nic0", "b"),
+                 cable("server1/nic0", "b", 2), cable("a", "b")};
   const NetworkPlan p = plan(spec, hosts(2, 1, 2));
   EXPECT_EQ(leaf_of(p, 4), (std::vector<std::uint32_t>{0, 1, 1, 1}));
   spec.cables.push_back(cable("server0/nic0", "a"));

@@ -21,7 +21,8 @@ LinkLaw link_law(const LinkSpec& spec, LinkClasses classes, Diagnostics& out) {
     if (candidate->link_class == spec.link_class) entry = candidate;
   }
   if (entry == nullptr) {
-    out.error(spec.place, spec.pointer, fmt::format("no law for links of class \"{}\"", class_name(spec.link_class)),
+    out.error(spec.place, spec.pointer,
+              fmt::format("no law for links of class \"{}\"", class_name(spec.link_class)),
               "give the link another class");
     return {};
   }
@@ -34,7 +35,8 @@ LinkLaw link_law(const LinkSpec& spec, LinkClasses classes, Diagnostics& out) {
   }
   law.duplex_factor = spec.duplex_factor;
   if (law.raw.bps <= 0 && out.error_count() == before) {
-    out.error(spec.place, spec.pointer, fmt::format("this {} link has no rate", class_name(spec.link_class)),
+    out.error(spec.place, spec.pointer,
+              fmt::format("this {} link has no rate", class_name(spec.link_class)),
               R"(write "rate": "400 Gb/s", one direction after line coding)");
   }
   return law;

@@ -13,10 +13,10 @@
 namespace weft {
 
 struct LinkLaw {
-  Bandwidth raw;           // one direction of one link, after line coding
-  Bytes payload{0};        // of one packet
-  Bytes overhead{0};       // headers, framing, trailer and gap that each packet adds on the wire
-  double busy = 1;         // share of the wire that is not flow control and idle symbols
+  Bandwidth raw;      // one direction of one link, after line coding
+  Bytes payload{0};   // of one packet
+  Bytes overhead{0};  // headers, framing, trailer and gap that each packet adds on the wire
+  double busy = 1;    // share of the wire that is not flow control and idle symbols
   double duplex_factor = 1;
 
   double efficiency() const {

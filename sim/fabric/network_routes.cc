@@ -11,9 +11,12 @@ namespace {
 
 constexpr std::size_t kMostSpreadShares = 8'000'000;  // kept; beyond it ways are found anew
 
-constexpr std::uint64_t kBeyondNics = std::uint64_t{1} << 32;  // products of next hops need not grow further
+constexpr std::uint64_t kBeyondNics = std::uint64_t{1}
+                                      << 32;  // products of next hops need not grow further
 
-std::uint64_t pair_key(std::uint32_t from, std::uint32_t to) { return std::uint64_t{from} << 32 | to; }
+std::uint64_t pair_key(std::uint32_t from, std::uint32_t to) {
+  return std::uint64_t{from} << 32 | to;
+}
 
 }  // namespace
 
@@ -26,7 +29,8 @@ Bandwidth Route::rate(const Fabric& fabric) const {
   return {static_cast<std::int64_t>(bps)};
 }
 
-NetworkRoutes::NetworkRoutes(const Fabric& fabric) : fabric_(fabric), distance_(fabric.switches().size()) {
+NetworkRoutes::NetworkRoutes(const Fabric& fabric)
+    : fabric_(fabric), distance_(fabric.switches().size()) {
   out_begin_.push_back(0);
   near_begin_.push_back(0);
   for (const NodeId s : fabric.switches()) {
@@ -72,7 +76,8 @@ const std::vector<std::uint16_t>& NetworkRoutes::distances(NodeId leaf) {
   return field;
 }
 
-bool NetworkRoutes::append(NodeId from, NodeId to, std::uint32_t nic, std::uint64_t label, Routing routing, Route& out) {
+bool NetworkRoutes::append(NodeId from, NodeId to, std::uint32_t nic, std::uint64_t label,
+                           Routing routing, Route& out) {
   const std::vector<std::uint16_t>& field = distances(to);
   std::uint32_t at = fabric_.node(from).index;
   if (field[at] == kFar) return false;
@@ -117,7 +122,8 @@ Time NetworkRoutes::latency(NodeId from, NodeId to) {
   while (field[at] != kFar && field[at] > 0) {
     const auto closer = static_cast<std::uint16_t>(field[at] - 1);
     const auto way = hops(at);
-    const auto hop = std::ranges::find_if(way, [&](const Hop& h) { return forward(h, field, closer); });
+    const auto hop =
+        std::ranges::find_if(way, [&](const Hop& h) { return forward(h, field, closer); });
     if (hop == way.end()) {
       sum = Time::never();
       break;
@@ -146,12 +152,14 @@ void NetworkRoutes::spread_all(NodeId leaf, std::vector<double>& demand, std::sp
     for (const std::uint32_t at : levels[d]) {
       double total = 0;
       for (const Hop& hop : hops(at)) {
-        if (forward(hop, field, closer)) total += static_cast<double>(fabric_.link(hop.link).rate.bps);
+        if (forward(hop, field, closer))
+          total += static_cast<double>(fabric_.link(hop.link).rate.bps);
       }
       if (total <= 0) continue;
       for (const Hop& hop : hops(at)) {
         if (!forward(hop, field, closer)) continue;
-        const double share = demand[at] * static_cast<double>(fabric_.link(hop.link).rate.bps) / total;
+        const double share =
+            demand[at] * static_cast<double>(fabric_.link(hop.link).rate.bps) / total;
         if (load[hop.link.v] == 0) touched.push_back(hop.link.v);
         load[hop.link.v] += share;
         if (demand[hop.to] == 0) enter(hop.to);

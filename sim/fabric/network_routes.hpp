@@ -35,14 +35,16 @@ class NetworkRoutes {
 
   // Appends the way from one switch to another (latencies of the switches passed, both ends included, but for the first);
   // false when they are cut off. `nic` is the position of the destination NIC, `label` that of the flow.
-  bool append(NodeId from, NodeId to, std::uint32_t nic, std::uint64_t label, Routing routing, Route& out);
+  bool append(NodeId from, NodeId to, std::uint32_t nic, std::uint64_t label, Routing routing,
+              Route& out);
 
   // Latency of a shortest way, the same that append() adds; Time::never() when cut off.
   Time latency(NodeId from, NodeId to);
 
   // Spreads many flows to one leaf at once: demand[i] enters at the switch of index i; every link's load is added to
   // load[link]. `demand` is used up. New loads' links are appended to `touched`.
-  void spread_all(NodeId leaf, std::vector<double>& demand, std::span<double> load, std::vector<std::uint32_t>& touched);
+  void spread_all(NodeId leaf, std::vector<double>& demand, std::span<double> load,
+                  std::vector<std::uint32_t>& touched);
 
   // Takes a link (one direction) out of all ways, or back in.
   void set_down(LinkId link, bool down);
@@ -52,18 +54,19 @@ class NetworkRoutes {
  private:
   struct Hop {
     LinkId link;
-    std::uint32_t to = 0;   // index of the switch
+    std::uint32_t to = 0;  // index of the switch
   };
   std::span<const Hop> hops(std::uint32_t from) const {
     return {out_.data() + out_begin_[from], out_.data() + out_begin_[from + 1]};
   }
-  bool forward(const Hop& hop, const std::vector<std::uint16_t>& field, std::uint16_t closer) const {
+  bool forward(const Hop& hop, const std::vector<std::uint16_t>& field,
+               std::uint16_t closer) const {
     return field[hop.to] == closer && !is_down(hop.link);
   }
   void spread(std::uint32_t from, NodeId leaf, Route& out);
 
   const Fabric& fabric_;
-  std::vector<Hop> out_;                                // links between switches, by switch
+  std::vector<Hop> out_;  // links between switches, by switch
   std::vector<std::uint32_t> out_begin_;
   std::vector<std::uint32_t> near_, near_begin_;        // neighbours without repeats, by switch
   std::vector<std::vector<std::uint16_t>> distance_;    // by destination index; empty until needed

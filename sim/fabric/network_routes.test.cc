@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/fabric/network_routes.hpp"
 
+#include <map>
+#include <set>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <map>
-#include <set>
 
 #include "sim/fabric/routes.test.hpp"
 #include "tests/support/conservation.hpp"
@@ -15,8 +15,6 @@
 namespace weft {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using test::fabric_from;
 using test::hop_names;
 using test::leaf_spine;
@@ -27,6 +25,8 @@ using test::route_of;
 using test::single_switch;
 using test::TinyOptions;
 using test::weight_of;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 const char* const kHost = "gpu g -- 100 Gb/s, 100 ns -- nic n";
 
@@ -42,7 +42,8 @@ TEST(Routes, OneLeafIsEnoughForNeighbours) {
   const Fabric fabric = fabric_from(kHost, {.servers = 4, .network = leaf_spine(2, 2)});
   Routes routes(fabric);
   EXPECT_THAT(hop_names(fabric, route_of(routes, "server0/g", "server1/g")),
-              ElementsAre("server0/g:server0/n", "server0/n:leaf0", "leaf0:server1/n", "server1/n:server1/g"));
+              ElementsAre("server0/g:server0/n", "server0/n:leaf0", "leaf0:server1/n",
+                          "server1/n:server1/g"));
   EXPECT_EQ(route_of(routes, "server0/g", "server2/g").hops.size(), 6U);
 }
 
@@ -52,8 +53,9 @@ TEST(Routes, SinglePathIsDModK) {
   for (int dst = 0; dst < 16; ++dst) {
     for (int src = 0; src < 16; ++src) {
       if (src / 4 == dst / 4) continue;
-      const Route route = route_of(routes, fmt::format("server{}/g", src), fmt::format("server{}/g", dst),
-                                   {.hash = static_cast<std::uint64_t>(src) * 77, .routing = Routing::single});
+      const Route route =
+          route_of(routes, fmt::format("server{}/g", src), fmt::format("server{}/g", dst),
+                   {.hash = static_cast<std::uint64_t>(src) * 77, .routing = Routing::single});
       // Whoever sends: the destination alone chooses the spine.
       EXPECT_EQ(spine_of(fabric, route), fmt::format("spine{}", dst % 4));
     }
@@ -68,36 +70,50 @@ void expect_shifts_do_not_collide(const Fabric& fabric) {
   for (int shift = 1; shift < servers; ++shift) {
     std::map<std::uint32_t, double> load;
     for (std::size_t src = 0; src < fabric.gpus().size(); ++src) {
-      const std::size_t dst = (src + static_cast<std::size_t>(shift) * rails) % fabric.gpus().size();
-      const auto transfer = routes.transfer(fabric.gpus()[src], fabric.gpus()[dst], {.routing = Routing::single});
+      const std::size_t dst =
+          (src + static_cast<std::size_t>(shift) * rails) % fabric.gpus().size();
+      const auto transfer =
+          routes.transfer(fabric.gpus()[src], fabric.gpus()[dst], {.routing = Routing::single});
       ASSERT_TRUE(transfer);
-      for (const Share& share : transfer->legs.front().route.shares) load[share.resource] += share.weight;
+      for (const Share& share : transfer->legs.front().route.shares)
+        load[share.resource] += share.weight;
     }
-    for (const auto& [resource, weight] : load) ASSERT_LE(weight, 1) << "shift " << shift << " " << fabric.resource_name(resource);
+    for (const auto& [resource, weight] : load)
+      ASSERT_LE(weight, 1) << "shift " << shift << " " << fabric.resource_name(resource);
   }
 }
 
 TEST(Routes, DModKCarriesEveryShiftWithoutCollision) {
   const auto network = [](std::string_view generator, int tiers, int ports) {
-    return fmt::format(R"("generator": "{}", "tiers": {}, "routing": "single", "switch": {{"ports": {}, "link": {{"class": "ethernet",
-        "rate": "100 Gb/s", "delay": "1 ns", "efficiency": 1}}}})", generator, tiers, ports);
+    return fmt::format(
+        R"("generator": "{}", "tiers": {}, "routing": "single", "switch": {{"ports": {}, "link": {{"class": "ethernet",
+        "rate": "100 Gb/s", "delay": "1 ns", "efficiency": 1}}}})",
+        generator, tiers, ports);
   };
   // Three leaves of nine under three spines, three cables each: parallel cables are taken as carefully as spines.
-  expect_shifts_do_not_collide(fabric_from(kHost, {.servers = 27, .network = network("fat-tree", 2, 18)}));
-  expect_shifts_do_not_collide(fabric_from(kHost, {.servers = 32, .network = network("fat-tree", 2, 8)}));
-  expect_shifts_do_not_collide(fabric_from(kHost, {.servers = 16, .network = network("fat-tree", 3, 4)}));
+  expect_shifts_do_not_collide(
+      fabric_from(kHost, {.servers = 27, .network = network("fat-tree", 2, 18)}));
+  expect_shifts_do_not_collide(
+      fabric_from(kHost, {.servers = 32, .network = network("fat-tree", 2, 8)}));
+  expect_shifts_do_not_collide(
+      fabric_from(kHost, {.servers = 16, .network = network("fat-tree", 3, 4)}));
   // Leaves that hold one rail each.
-  expect_shifts_do_not_collide(fabric_from("pcie_switch p[0-1] -- 100 Gb/s, 1 ns -- cpu c; gpu g[0-1] -- 100 Gb/s, 1 ns, each -- p[0-1]; nic n[0-1] -- 100 Gb/s, 1 ns, each -- p[0-1]",
-                                           {.servers = 16, .network = network("rail-optimised", 2, 8)}));
+  expect_shifts_do_not_collide(
+      fabric_from("pcie_switch p[0-1] -- 100 Gb/s, 1 ns -- cpu c; gpu g[0-1] -- 100 Gb/s, 1 ns, "
+                  "each -- p[0-1]; nic n[0-1] -- 100 Gb/s, 1 ns, each -- p[0-1]",
+                  {.servers = 16, .network = network("rail-optimised", 2, 8)}));
 }
 
 TEST(Routes, SinglePathsOverManyBranchingsStayWhole) {
   // Two next hops at nearly every one of up to 80 steps.
-  const Fabric fabric = fabric_from(kHost, {.servers = 6400, .network = R"("generator": "torus", "dims": [80, 80], "routing": "single")"});
+  const Fabric fabric = fabric_from(
+      kHost, {.servers = 6400,
+              .network = R"("generator": "torus", "dims": [80, 80], "routing": "single")"});
   Routes routes(fabric);
   for (const char* dst : {"server1/g", "server3239/g", "server6399/g"}) {
     const Route route = route_of(routes, "server0/g", dst, {.routing = Routing::single});
-    EXPECT_THAT(not_conserved(fabric, route, node(fabric, "server0/g"), node(fabric, dst)), IsEmpty());
+    EXPECT_THAT(not_conserved(fabric, route, node(fabric, "server0/g"), node(fabric, dst)),
+                IsEmpty());
   }
 }
 
@@ -125,15 +141,19 @@ TEST(Routes, SpraySpreadsEvenlyOverAllShortestWays) {
       EXPECT_EQ(weight_of(fabric, route, fmt::format("spine{}:leaf1", s)), 0.25);
     }
     EXPECT_EQ(route.hops.size(), 6U);  // one way is shown to people
-    EXPECT_THAT(not_conserved(fabric, route, node(fabric, "server0/g"), node(fabric, "server3/g")), IsEmpty());
+    EXPECT_THAT(not_conserved(fabric, route, node(fabric, "server0/g"), node(fabric, "server3/g")),
+                IsEmpty());
   }
 }
 
 TEST(Routes, SprayWeighsWaysByTheirRates) {
-  const std::string wide = R"({"class": "ethernet", "rate": "300 Gb/s", "delay": "1 ns", "efficiency": 1})";
-  const Fabric fabric = fabric_from(kHost, {.servers = 2, .network = fmt::format(R"("generator": "explicit",
+  const std::string wide =
+      R"({"class": "ethernet", "rate": "300 Gb/s", "delay": "1 ns", "efficiency": 1})";
+  const Fabric fabric = fabric_from(kHost, {.servers = 2,
+                                            .network = fmt::format(R"("generator": "explicit",
       "switches": ["l0", "l1", "s0", "s1"], "cables": [{{"a": "server0/n", "b": "l0"}}, {{"a": "server1/n", "b": "l1"}},
-      {{"a": "l0", "b": "s0", "link": {0}}}, {{"a": "s0", "b": "l1", "link": {0}}}, {{"a": "l0", "b": "s1"}}, {{"a": "s1", "b": "l1"}}])", wide)});
+      {{"a": "l0", "b": "s0", "link": {0}}}, {{"a": "s0", "b": "l1", "link": {0}}}, {{"a": "l0", "b": "s1"}}, {{"a": "s1", "b": "l1"}}])",
+                                                                   wide)});
   Routes routes(fabric);
   const Route route = route_of(routes, "server0/g", "server1/g", {.routing = Routing::spray});
   EXPECT_EQ(weight_of(fabric, route, "l0:s0"), 0.75);
@@ -146,7 +166,8 @@ TEST(Routes, ALostLinkIsAvoidedUntilItIsBack) {
   const LinkId lost[] = {link(fabric, "leaf0:spine0"), link(fabric, "spine0:leaf1")};
   const auto spines = [&](std::string_view src, std::string_view dst) {
     std::set<std::string> seen;
-    for (std::uint64_t hash = 0; hash < 64; ++hash) seen.insert(spine_of(fabric, route_of(routes, src, dst, {.hash = hash})));
+    for (std::uint64_t hash = 0; hash < 64; ++hash)
+      seen.insert(spine_of(fabric, route_of(routes, src, dst, {.hash = hash})));
     return seen;
   };
   ASSERT_EQ(spines("server0/g", "server2/g").size(), 2U);
@@ -159,7 +180,10 @@ TEST(Routes, ALostLinkIsAvoidedUntilItIsBack) {
     EXPECT_EQ(weight_of(fabric, sprayed, "leaf0:spine1"), 1);
     routes.network().set_down(l, false);
     EXPECT_EQ(spines("server0/g", "server2/g").size(), 2U);
-    EXPECT_EQ(weight_of(fabric, route_of(routes, "server0/g", "server2/g", {.routing = Routing::spray}), "leaf0:spine0"), 0.5);
+    EXPECT_EQ(
+        weight_of(fabric, route_of(routes, "server0/g", "server2/g", {.routing = Routing::spray}),
+                  "leaf0:spine0"),
+        0.5);
   }
 }
 
@@ -172,15 +196,18 @@ TEST(Routes, ACutNetworkHasNoWay) {
     EXPECT_TRUE(routes.transfer(node(fabric, "server2/g"), node(fabric, "server0/g"))) << cut;
   }
   Routes routes(fabric);
-  for (const char* cut : {"leaf0:spine0", "leaf0:spine1"}) routes.network().set_down(link(fabric, cut), true);
+  for (const char* cut : {"leaf0:spine0", "leaf0:spine1"})
+    routes.network().set_down(link(fabric, cut), true);
   EXPECT_FALSE(routes.transfer(node(fabric, "server0/g"), node(fabric, "server2/g")));
   EXPECT_TRUE(routes.transfer(node(fabric, "server0/g"), node(fabric, "server1/g")));
   Route route;
-  EXPECT_FALSE(routes.network().append(node(fabric, "leaf0"), node(fabric, "leaf1"), 0, 0, Routing::ecmp, route));
+  EXPECT_FALSE(routes.network().append(node(fabric, "leaf0"), node(fabric, "leaf1"), 0, 0,
+                                       Routing::ecmp, route));
 }
 
 TEST(Routes, DistancesGrowByOneFromHopToHop) {
-  const Fabric fabric = fabric_from(kHost, {.servers = 16, .network = R"("generator": "torus", "dims": [4, 2])"});
+  const Fabric fabric =
+      fabric_from(kHost, {.servers = 16, .network = R"("generator": "torus", "dims": [4, 2])"});
   Routes routes(fabric);
   for (const NodeId leaf : fabric.switches()) {
     const std::vector<std::uint16_t> field = routes.network().distances(leaf);
@@ -205,7 +232,8 @@ TEST(Routes, NetworkLatencyCountsNicsSwitchesAndCables) {
   const Fabric fabric = fabric_from("gpu g -- 100 Gb/s, 30 ns -- nic n 70 ns", options);
   Routes routes(fabric);
   // Two host links, two NICs, two access cables of 500 ns, one switch.
-  EXPECT_EQ(route_of(routes, "server0/g", "server1/g").latency, 2 * (30_ns + 70_ns + 500_ns) + 200_ns);
+  EXPECT_EQ(route_of(routes, "server0/g", "server1/g").latency,
+            2 * (30_ns + 70_ns + 500_ns) + 200_ns);
 }
 
 TEST(Routes, AGpuWhoseNicLostItsCableBorrowsAnother) {

@@ -2,11 +2,11 @@
 // What the tests of ways ask of a route.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "sim/fabric/routing.hpp"
 #include "tests/support/tiny.hpp"
@@ -31,8 +31,10 @@ inline std::vector<std::string> hop_names(const Fabric& fabric, const Route& rou
 }
 
 // The route of the single leg from GPU to GPU.
-inline Route route_of(Routes& routes, std::string_view src, std::string_view dst, const TransferOptions& options = {}) {
-  const auto transfer = routes.transfer(node(routes.fabric(), src), node(routes.fabric(), dst), options);
+inline Route route_of(Routes& routes, std::string_view src, std::string_view dst,
+                      const TransferOptions& options = {}) {
+  const auto transfer =
+      routes.transfer(node(routes.fabric(), src), node(routes.fabric(), dst), options);
   EXPECT_TRUE(transfer.has_value()) << src << " " << dst;
   EXPECT_EQ(transfer->legs.size(), 1U);
   return transfer->legs.front().route;

@@ -11,7 +11,8 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();  // the rate of a route that crosses nothing
+constexpr std::int64_t kUnlimited =
+    std::numeric_limits<std::int64_t>::max();  // the rate of a route that crosses nothing
 
 bool scale_up_node(NodeKind kind) { return kind == NodeKind::gpu || kind == NodeKind::nvswitch; }
 bool host_transit(NodeKind kind) { return kind == NodeKind::cpu || kind == NodeKind::pcie_switch; }
@@ -41,7 +42,10 @@ Time Transfer::latency() const {
 }
 
 Routes::Routes(const Fabric& fabric)
-    : fabric_(fabric), tables_(fabric.types().size()), nic_index_(fabric.node_count(), 0), network_(fabric) {
+    : fabric_(fabric),
+      tables_(fabric.types().size()),
+      nic_index_(fabric.node_count(), 0),
+      network_(fabric) {
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     const ServerType& type = fabric.types()[t];
     TypeTables& tables = tables_[t];
@@ -71,8 +75,8 @@ Routes::Routes(const Fabric& fabric)
 // ---- inside a server
 
 // All shortest ways over scale-up links that do not pass a GPU, weighted by the rates of the links at each branching.
-Routes::LocalPath Routes::find_scale_up(const ServerType& type, const TypeTables& tables, std::uint32_t from,
-                                        std::uint32_t to) const {
+Routes::LocalPath Routes::find_scale_up(const ServerType& type, const TypeTables& tables,
+                                        std::uint32_t from, std::uint32_t to) const {
   constexpr int kUnseen = -1;
   const std::size_t n = type.nodes.size();
   std::vector<int> distance(n, kUnseen);  // to `to`
@@ -117,7 +121,8 @@ Routes::LocalPath Routes::find_scale_up(const ServerType& type, const TypeTables
         path.shares.push_back({l, share});
         if (weight[link.to.v] == 0) next.push_back(link.to.v);
         weight[link.to.v] += share;
-        if (at == shown && path.hops.size() + static_cast<std::size_t>(d) == static_cast<std::size_t>(distance[from])) {
+        if (at == shown && path.hops.size() + static_cast<std::size_t>(d) ==
+                               static_cast<std::size_t>(distance[from])) {
           path.hops.push_back(l);
           path.latency += link.delay;
           if (link.to.v != to) path.latency += type.nodes[link.to.v].latency;
@@ -131,8 +136,8 @@ Routes::LocalPath Routes::find_scale_up(const ServerType& type, const TypeTables
 }
 
 // The way with the fewest hops through PCIe switches and sockets.
-Routes::LocalPath Routes::find_host(const ServerType& type, const TypeTables& tables, std::uint32_t from,
-                                    std::uint32_t to) const {
+Routes::LocalPath Routes::find_host(const ServerType& type, const TypeTables& tables,
+                                    std::uint32_t from, std::uint32_t to) const {
   constexpr std::uint32_t kNone = 0xFFFF'FFFF;
   std::vector<std::uint32_t> by(type.nodes.size(), kNone);  // link by which a node was reached
   std::vector<std::uint32_t> queue{from};
@@ -155,7 +160,8 @@ Routes::LocalPath Routes::find_host(const ServerType& type, const TypeTables& ta
     return path;
   }
   path.found = true;
-  for (std::uint32_t at = to; at != from; at = type.links[by[at]].from.v) path.hops.push_back(by[at]);
+  for (std::uint32_t at = to; at != from; at = type.links[by[at]].from.v)
+    path.hops.push_back(by[at]);
   std::ranges::reverse(path.hops);
   for (const std::uint32_t l : path.hops) {
     const Link& link = type.links[l];
@@ -170,14 +176,16 @@ Routes::LocalPath Routes::find_host(const ServerType& type, const TypeTables& ta
   return path;
 }
 
-const Routes::LocalPath& Routes::local(ServerId server, bool scale_up, std::uint32_t from, std::uint32_t to) {
+const Routes::LocalPath& Routes::local(ServerId server, bool scale_up, std::uint32_t from,
+                                       std::uint32_t to) {
   const std::uint32_t t = fabric_.server(server).type;
   const ServerType& type = fabric_.types()[t];
   TypeTables& tables = tables_[t];
   std::int32_t& index = (scale_up ? tables.scale_up : tables.host)[from * type.nodes.size() + to];
   if (index < 0) {
     index = static_cast<std::int32_t>(tables.paths.size());
-    tables.paths.push_back(scale_up ? find_scale_up(type, tables, from, to) : find_host(type, tables, from, to));
+    tables.paths.push_back(scale_up ? find_scale_up(type, tables, from, to)
+                                    : find_host(type, tables, from, to));
   }
   return tables.paths[static_cast<std::size_t>(index)];
 }
@@ -195,10 +203,14 @@ void Routes::append_local(ServerId server, const LocalPath& path, bool staged, R
 bool Routes::reaches(const LocalPath& path, Reach reach) const {
   if (!path.found) return false;
   switch (reach) {
-    case Reach::none: return false;
-    case Reach::same_switch: return path.sockets == 0;
-    case Reach::same_socket: return path.sockets <= 1;
-    case Reach::all: return true;
+    case Reach::none:
+      return false;
+    case Reach::same_switch:
+      return path.sockets == 0;
+    case Reach::same_socket:
+      return path.sockets <= 1;
+    case Reach::all:
+      return true;
   }
   return false;
 }
@@ -244,7 +256,8 @@ bool Routes::gpudirect(NodeId gpu, NodeId nic) {
   const auto position = std::ranges::find(type.nics, fabric_.node(nic).index);
   if (position == type.nics.end()) return false;
   return type.nic_specs[static_cast<std::size_t>(position - type.nics.begin())].gpudirect &&
-         reaches(local(g.server, false, g.index, fabric_.node(nic).index), type.spec.gpudirect_rdma);
+         reaches(local(g.server, false, g.index, fabric_.node(nic).index),
+                 type.spec.gpudirect_rdma);
 }
 
 std::optional<Transfer> Routes::within(NodeId src, NodeId dst, const TransferOptions& options) {
@@ -254,7 +267,8 @@ std::optional<Transfer> Routes::within(NodeId src, NodeId dst, const TransferOpt
   const ServerType& type = fabric_.type_of(server);
   const Time copy = options.copy_call ? type.spec.copy.latency : Time{0};
   const bool scale_up = options.peer_access && peers_over_scale_up(src, dst);
-  const bool over_pcie = options.peer_access && reaches(local(server, false, from.index, to.index), type.spec.peer_access.pcie);
+  const bool over_pcie = options.peer_access && reaches(local(server, false, from.index, to.index),
+                                                        type.spec.peer_access.pcie);
   const Via via = options.via.value_or(scale_up || over_pcie ? Via::direct : Via::host);
   Transfer out;
   out.via = via;
@@ -279,7 +293,8 @@ std::optional<Transfer> Routes::within(NodeId src, NodeId dst, const TransferOpt
       TransferOptions direct = options;
       direct.via = Via::direct;
       const NodeId through = fabric_.local_node(server, middle);
-      const Bandwidth rate = std::min(within(src, through, direct)->rate(fabric_), within(through, dst, direct)->rate(fabric_));
+      const Bandwidth rate = std::min(within(src, through, direct)->rate(fabric_),
+                                      within(through, dst, direct)->rate(fabric_));
       if (rate > best_rate) {
         best_rate = rate;
         best = middle;
@@ -294,7 +309,8 @@ std::optional<Transfer> Routes::within(NodeId src, NodeId dst, const TransferOpt
     return out;
   }
   Leg& leg = out.legs.emplace_back();
-  if (via != Via::host || !append_staged(server, from.index, to.index, leg.route)) return std::nullopt;
+  if (via != Via::host || !append_staged(server, from.index, to.index, leg.route))
+    return std::nullopt;
   leg.cap = type.spec.staging.rate.value_or(Bandwidth{0});
   if (options.copy_call) leg.startup = type.spec.staging.latency;
   return out;
@@ -306,7 +322,8 @@ const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
   const Node& node = fabric_.node(gpu);
   const ServerType& type = fabric_.type_of(node.server);
   TypeTables& tables = tables_[fabric_.server(node.server).type];
-  const auto position = static_cast<std::size_t>(std::ranges::find(type.gpus, node.index) - type.gpus.begin());
+  const auto position =
+      static_cast<std::size_t>(std::ranges::find(type.gpus, node.index) - type.gpus.begin());
   std::vector<std::uint32_t>& nics = tables.nics[position];
   if (nics.empty() && !type.nics.empty()) {
     const auto nearest = [&](std::uint32_t from) {
@@ -326,8 +343,12 @@ const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
     std::size_t before = 0;
     for (std::size_t g = 0; g < position; ++g) before += nearest(type.gpus[g]) == nics ? 1U : 0U;
     std::size_t sharing = before;
-    for (std::size_t g = position; g < type.gpus.size(); ++g) sharing += nearest(type.gpus[g]) == nics ? 1U : 0U;
-    const std::size_t first = sharing == 0 || nics.empty() ? 0 : before * std::max<std::size_t>(1, nics.size() / sharing) % nics.size();
+    for (std::size_t g = position; g < type.gpus.size(); ++g)
+      sharing += nearest(type.gpus[g]) == nics ? 1U : 0U;
+    const std::size_t first =
+        sharing == 0 || nics.empty()
+            ? 0
+            : before * std::max<std::size_t>(1, nics.size() / sharing) % nics.size();
     std::rotate(nics.begin(), nics.begin() + static_cast<std::ptrdiff_t>(first), nics.end());
   }
   nic_scratch_.clear();
@@ -335,7 +356,8 @@ const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
   return nic_scratch_;
 }
 
-std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t channel, std::uint64_t port, bool outward) {
+std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t channel,
+                                                 std::uint64_t port, bool outward) {
   const auto ports_of = [&](NodeId nic) {
     std::vector<LinkId> ports;
     for (const LinkId l : fabric_.out_links(nic)) {
@@ -350,7 +372,8 @@ std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t chann
   if (network_.any_down()) std::erase_if(near, cut_off);
   if (near.empty() && network_.any_down()) {
     const ServerId home = fabric_.node(gpu).server;
-    for (const std::uint32_t nic : fabric_.type_of(home).nics) near.push_back(fabric_.local_node(home, nic));
+    for (const std::uint32_t nic : fabric_.type_of(home).nics)
+      near.push_back(fabric_.local_node(home, nic));
     std::erase_if(near, cut_off);
   }
   if (near.empty()) return std::nullopt;
@@ -392,9 +415,12 @@ std::optional<Transfer> Routes::across(NodeId src, NodeId dst, const TransferOpt
   out.via = Via::network;
   Leg& leg = out.legs.emplace_back();
   leg.route = std::move(first->route);
-  leg.cap = first->cap.bps > 0 && last->cap.bps > 0 ? std::min(first->cap, last->cap) : std::max(first->cap, last->cap);
+  leg.cap = first->cap.bps > 0 && last->cap.bps > 0 ? std::min(first->cap, last->cap)
+                                                    : std::max(first->cap, last->cap);
   const std::uint64_t label = options.hash ^ options.channel;
-  if (!network_.append(first->leaf, last->leaf, nic_index_[last->nic.v], label, options.routing, leg.route)) return std::nullopt;
+  if (!network_.append(first->leaf, last->leaf, nic_index_[last->nic.v], label, options.routing,
+                       leg.route))
+    return std::nullopt;
   for (const Share& share : last->route.shares) leg.route.add(share.resource, share.weight);
   leg.route.hops.insert(leg.route.hops.end(), last->route.hops.begin(), last->route.hops.end());
   leg.route.latency += last->route.latency;
@@ -415,7 +441,9 @@ bool Routes::append_to_switches(NodeId gpu, bool up, Route& out) {
   const TypeTables& tables = tables_[fabric_.server(node.server).type];
   const ServerPlace& place = fabric_.server(node.server);
   double total = 0;
-  const auto to_switch = [&](std::uint32_t l) { return type.nodes[type.links[l].to.v].kind == NodeKind::nvswitch; };
+  const auto to_switch = [&](std::uint32_t l) {
+    return type.nodes[type.links[l].to.v].kind == NodeKind::nvswitch;
+  };
   for (const std::uint32_t l : tables.out[node.index]) {
     if (to_switch(l)) total += static_cast<double>(type.links[l].rate.bps);
   }

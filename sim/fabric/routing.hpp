@@ -25,30 +25,31 @@ namespace weft {
 enum class Via { direct, relay, host, network };
 constexpr auto enum_names(Via) {
   using enum Via;
-  return std::array<EnumName<Via>, 4>{{{direct, "direct"}, {relay, "relay"}, {host, "host"}, {network, "network"}}};
+  return std::array<EnumName<Via>, 4>{
+      {{direct, "direct"}, {relay, "relay"}, {host, "host"}, {network, "network"}}};
 }
 
 // One part of a transfer; parts follow each other, each waits for the whole of the one before.
 struct Leg {
   Route route;
-  Bandwidth cap{0};   // of the mechanism (the staging pipeline), 0 for none
-  Time startup{0};    // of the copy call; zero when a kernel moves the data
+  Bandwidth cap{0};  // of the mechanism (the staging pipeline), 0 for none
+  Time startup{0};   // of the copy call; zero when a kernel moves the data
 };
 
 struct Transfer {
   Via via = Via::direct;
   std::vector<Leg> legs;
 
-  Bandwidth rate(const Fabric& fabric) const;     // of a lone large message: 1 / sum(1 / leg)
-  Time latency() const;                           // of an empty message, start-ups included
+  Bandwidth rate(const Fabric& fabric) const;  // of a lone large message: 1 / sum(1 / leg)
+  Time latency() const;                        // of an empty message, start-ups included
 };
 
 struct TransferOptions {
-  std::optional<Via> via;        // what the runtime would do when absent
-  bool peer_access = true;       // off: GPUs of a server reach each other through host memory only
-  bool copy_call = false;        // add the start-up of a copy call
-  std::uint32_t channel = 0;     // which of a GPU's NICs, and part of the flow's label
-  std::uint64_t hash = 0;        // label of the flow, for ECMP
+  std::optional<Via> via;     // what the runtime would do when absent
+  bool peer_access = true;    // off: GPUs of a server reach each other through host memory only
+  bool copy_call = false;     // add the start-up of a copy call
+  std::uint32_t channel = 0;  // which of a GPU's NICs, and part of the flow's label
+  std::uint64_t hash = 0;     // label of the flow, for ECMP
   Routing routing = Routing::ecmp;
 };
 
@@ -64,10 +65,11 @@ class Routes {
   struct Attachment {
     Route route;
     NodeId nic, leaf;
-    Bandwidth cap{0};          // of staging through host memory, 0 for none
+    Bandwidth cap{0};                   // of staging through host memory, 0 for none
     std::uint32_t nics = 1, ports = 1;  // that were there to choose from, by `channel` and `port`
   };
-  std::optional<Attachment> attach(NodeId gpu, std::uint32_t channel, std::uint64_t port, bool outward);
+  std::optional<Attachment> attach(NodeId gpu, std::uint32_t channel, std::uint64_t port,
+                                   bool outward);
 
   // The scale-up way from a GPU to the switches it hangs on and back (in-switch reduction): up or down.
   bool append_to_switches(NodeId gpu, bool up, Route& out);
@@ -75,33 +77,38 @@ class Routes {
   // The NICs near a GPU, nearest first choice for channel 0, 1 ...; empty when the server has none.
   const std::vector<NodeId>& nics_of(NodeId gpu);
 
-  bool peers_over_scale_up(NodeId a, NodeId b);   // a striped way without passing a GPU
-  bool gpudirect(NodeId gpu, NodeId nic);         // the NIC reads the GPU's memory itself
+  bool peers_over_scale_up(NodeId a, NodeId b);  // a striped way without passing a GPU
+  bool gpudirect(NodeId gpu, NodeId nic);        // the NIC reads the GPU's memory itself
 
   NetworkRoutes& network() { return network_; }
-  std::uint32_t nic_position(NodeId nic) const { return nic_index_[nic.v]; }  // among all compute NICs, leaf by leaf
+  std::uint32_t nic_position(NodeId nic) const {
+    return nic_index_[nic.v];
+  }  // among all compute NICs, leaf by leaf
 
   const Fabric& fabric() const { return fabric_; }
 
  private:
   struct LocalPath {
     bool found = false;
-    std::vector<Share> shares;         // resource: local link
-    std::vector<std::uint32_t> hops;   // local links
-    std::vector<std::uint32_t> duplex; // local two-way budgets crossed, once per crossing
+    std::vector<Share> shares;          // resource: local link
+    std::vector<std::uint32_t> hops;    // local links
+    std::vector<std::uint32_t> duplex;  // local two-way budgets crossed, once per crossing
     Time latency{0};
-    int sockets = 0, switches = 0;     // passed on the way
+    int sockets = 0, switches = 0;  // passed on the way
   };
   struct TypeTables {
-    std::vector<std::int32_t> scale_up, host;       // [from * nodes + to] -> index into paths, -1 unknown
-    std::deque<LocalPath> paths;                    // references stay valid
-    std::vector<std::vector<std::uint32_t>> out;    // local links by node
-    std::vector<std::vector<std::uint32_t>> nics;   // by position in gpus: locals, best first
+    std::vector<std::int32_t> scale_up,
+        host;                     // [from * nodes + to] -> index into paths, -1 unknown
+    std::deque<LocalPath> paths;  // references stay valid
+    std::vector<std::vector<std::uint32_t>> out;   // local links by node
+    std::vector<std::vector<std::uint32_t>> nics;  // by position in gpus: locals, best first
   };
 
   const LocalPath& local(ServerId server, bool scale_up, std::uint32_t from, std::uint32_t to);
-  LocalPath find_scale_up(const ServerType& type, const TypeTables& tables, std::uint32_t from, std::uint32_t to) const;
-  LocalPath find_host(const ServerType& type, const TypeTables& tables, std::uint32_t from, std::uint32_t to) const;
+  LocalPath find_scale_up(const ServerType& type, const TypeTables& tables, std::uint32_t from,
+                          std::uint32_t to) const;
+  LocalPath find_host(const ServerType& type, const TypeTables& tables, std::uint32_t from,
+                      std::uint32_t to) const;
   void append_local(ServerId server, const LocalPath& path, bool staged, Route& out) const;
   bool append_staged(ServerId server, std::uint32_t from, std::uint32_t to, Route& out);
   bool reaches(const LocalPath& path, Reach reach) const;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/fabric/routing.hpp"
 
+#include <map>
+#include <set>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <map>
-#include <set>
 
 #include "sim/core/text.hpp"
 #include "sim/fabric/routes.test.hpp"
@@ -16,19 +16,19 @@
 namespace weft {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using test::catalogue_fabric;
 using test::fabric_from;
+using test::hop_names;
 using test::leaf_spine;
 using test::link;
 using test::node;
 using test::not_conserved;
-using test::single_switch;
-using test::hop_names;
 using test::route_of;
+using test::single_switch;
 using test::TinyOptions;
 using test::weight_of;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // ---- inside a server
 
@@ -59,7 +59,8 @@ TEST(Routes, LatencyIsTheSumOfDelaysAndOfTheNodesBetween) {
 }
 
 TEST(Routes, ThereIsNoWayThroughAGpu) {
-  const Fabric fabric = fabric_from("gpu a -- 400 Gb/s, 500 ns -- gpu b; b -- 400 Gb/s, 500 ns -- gpu c");
+  const Fabric fabric =
+      fabric_from("gpu a -- 400 Gb/s, 500 ns -- gpu b; b -- 400 Gb/s, 500 ns -- gpu c");
   Routes routes(fabric);
   EXPECT_FALSE(routes.peers_over_scale_up(node(fabric, "a"), node(fabric, "c")));
   EXPECT_FALSE(routes.transfer(node(fabric, "a"), node(fabric, "c")));
@@ -72,10 +73,12 @@ TEST(Routes, Dgx2StripesEvenlyOverSixPlanes) {
     const Route route = route_of(routes, "gpu0", dst);
     EXPECT_EQ(route.shares.size(), 6U * hops);
     EXPECT_EQ(route.hops.size(), hops);
-    for (const Share& share : route.shares) EXPECT_NEAR(share.weight, 1.0 / 6, 1e-12) << fabric.resource_name(share.resource);
+    for (const Share& share : route.shares)
+      EXPECT_NEAR(share.weight, 1.0 / 6, 1e-12) << fabric.resource_name(share.resource);
     EXPECT_THAT(not_conserved(fabric, route, node(fabric, "gpu0"), node(fabric, dst)), IsEmpty());
     // All six links of the GPU together.
-    EXPECT_NEAR(route.rate(fabric).bytes_per_s(), 6 * fabric.link(link(fabric, "gpu0:nvswitch0")).rate.bytes_per_s(), 1e3);
+    EXPECT_NEAR(route.rate(fabric).bytes_per_s(),
+                6 * fabric.link(link(fabric, "gpu0:nvswitch0")).rate.bytes_per_s(), 1e3);
   }
 }
 
@@ -112,12 +115,14 @@ TEST(Routes, SwitchEdgesOfAGpuSumToOne) {
 }
 
 TEST(Routes, ARelayPassesTheFastestCommonNeighbour) {
-  const Fabric fabric = fabric_from(R"(gpu a -- 100 Gb/s, 1 us -- gpu slow; slow -- 400 Gb/s, 1 us -- gpu z
+  const Fabric fabric =
+      fabric_from(R"(gpu a -- 100 Gb/s, 1 us -- gpu slow; slow -- 400 Gb/s, 1 us -- gpu z
                                        a -- 300 Gb/s, 1 us -- gpu fast; fast -- 200 Gb/s, 1 us -- z
                                        a -- 900 Gb/s, 1 us -- gpu stranger)",
-                                    {.server = R"("copy": {"latency": "9 us"})"});
+                  {.server = R"("copy": {"latency": "9 us"})"});
   Routes routes(fabric);
-  const auto transfer = routes.transfer(node(fabric, "a"), node(fabric, "z"), {.via = Via::relay, .copy_call = true});
+  const auto transfer =
+      routes.transfer(node(fabric, "a"), node(fabric, "z"), {.via = Via::relay, .copy_call = true});
   ASSERT_TRUE(transfer);
   ASSERT_EQ(transfer->legs.size(), 2U);
   EXPECT_THAT(hop_names(fabric, transfer->legs[0].route), ElementsAre("a:fast"));
@@ -128,11 +133,17 @@ TEST(Routes, ARelayPassesTheFastestCommonNeighbour) {
 }
 
 TEST(Routes, ARelayNeedsACommonNeighbourAndPeerAccess) {
-  const std::string text = "gpu a -- 400 Gb/s, 500 ns -- gpu b; b -- 400 Gb/s, 500 ns -- gpu c; c -- 400 Gb/s, 500 ns -- gpu d";
+  const std::string text =
+      "gpu a -- 400 Gb/s, 500 ns -- gpu b; b -- 400 Gb/s, 500 ns -- gpu c; c -- 400 Gb/s, 500 ns "
+      "-- gpu d";
   const Fabric fabric = fabric_from(text);
   Routes routes(fabric);
-  const auto relayed = [](Routes& r, std::string_view src, std::string_view dst, bool peer_access = true) {
-    return r.transfer(node(r.fabric(), src), node(r.fabric(), dst), {.via = Via::relay, .peer_access = peer_access}).has_value();
+  const auto relayed = [](Routes& r, std::string_view src, std::string_view dst,
+                          bool peer_access = true) {
+    return r
+        .transfer(node(r.fabric(), src), node(r.fabric(), dst),
+                  {.via = Via::relay, .peer_access = peer_access})
+        .has_value();
   };
   EXPECT_TRUE(relayed(routes, "a", "c"));
   EXPECT_FALSE(relayed(routes, "a", "d"));
@@ -155,17 +166,20 @@ TEST(Routes, PeerAccessOverPcieReachesAsFarAsItSays) {
     const char* reach;
     bool same_switch, same_socket, other_socket;
   };
-  for (const Row& row : {Row{"none", false, false, false}, Row{"switch", true, false, false}, Row{"socket", true, true, false},
-                         Row{"all", true, true, true}}) {
-    const Fabric fabric = fabric_from(kTree, {.server = fmt::format(R"("peer_access": {{"pcie": "{}"}})", row.reach)});
+  for (const Row& row : {Row{"none", false, false, false}, Row{"switch", true, false, false},
+                         Row{"socket", true, true, false}, Row{"all", true, true, true}}) {
+    const Fabric fabric = fabric_from(
+        kTree, {.server = fmt::format(R"("peer_access": {{"pcie": "{}"}})", row.reach)});
     Routes routes(fabric);
     const auto direct = [&](std::string_view dst) {
       const auto transfer = routes.transfer(node(fabric, "g0"), node(fabric, dst));
       EXPECT_TRUE(transfer) << row.reach;
-      EXPECT_EQ(routes.transfer(node(fabric, "g0"), node(fabric, dst), {.via = Via::direct}).has_value(),
-                transfer->via == Via::direct);
+      EXPECT_EQ(
+          routes.transfer(node(fabric, "g0"), node(fabric, dst), {.via = Via::direct}).has_value(),
+          transfer->via == Via::direct);
       // Peer access that is switched off always stages.
-      EXPECT_EQ(routes.transfer(node(fabric, "g0"), node(fabric, dst), {.peer_access = false})->via, Via::host);
+      EXPECT_EQ(routes.transfer(node(fabric, "g0"), node(fabric, dst), {.peer_access = false})->via,
+                Via::host);
       return transfer->via == Via::direct;
     };
     EXPECT_EQ(direct("g1"), row.same_switch) << row.reach;
@@ -178,7 +192,8 @@ TEST(Routes, StagingPassesDramAndDrawsOnTheTwoWayBudgets) {
   const Fabric fabric = fabric_from(kTree, {.server = R"("peer_access": {"pcie": "all"},
                                                        "staging": {"rate": "70 Gb/s", "latency": "20 us"})"});
   Routes routes(fabric);
-  const auto staged = routes.transfer(node(fabric, "g0"), node(fabric, "g1"), {.via = Via::host, .copy_call = true});
+  const auto staged = routes.transfer(node(fabric, "g0"), node(fabric, "g1"),
+                                      {.via = Via::host, .copy_call = true});
   ASSERT_TRUE(staged);
   const Leg& leg = staged->legs.front();
   EXPECT_THAT(hop_names(fabric, leg.route),
@@ -195,13 +210,18 @@ TEST(Routes, StagingPassesDramAndDrawsOnTheTwoWayBudgets) {
   EXPECT_EQ(leg.route.rate(fabric), 75_Gbps);
   EXPECT_EQ(staged->rate(fabric), 70_Gbps);
   // Across sockets the uplinks are not shared, so the ports' rate remains.
-  EXPECT_EQ(routes.transfer(node(fabric, "g0"), node(fabric, "far"), {.via = Via::host})->legs[0].route.rate(fabric), 100_Gbps);
+  EXPECT_EQ(routes.transfer(node(fabric, "g0"), node(fabric, "far"), {.via = Via::host})
+                ->legs[0]
+                .route.rate(fabric),
+            100_Gbps);
   // Peer to peer draws on no budget.
-  for (const Share& share : route_of(routes, "g0", "g1").shares) EXPECT_LT(share.resource, fabric.link_count());
+  for (const Share& share : route_of(routes, "g0", "g1").shares)
+    EXPECT_LT(share.resource, fabric.link_count());
 }
 
 TEST(Routes, WithoutDramThereIsNoStaging) {
-  const Fabric fabric = fabric_from("gpu g[0-1] -- 100 Gb/s, 100 ns -- cpu c", {.server = R"("peer_access": {"pcie": "none"})"});
+  const Fabric fabric = fabric_from("gpu g[0-1] -- 100 Gb/s, 100 ns -- cpu c",
+                                    {.server = R"("peer_access": {"pcie": "none"})"});
   Routes routes(fabric);
   EXPECT_FALSE(routes.transfer(node(fabric, "g0"), node(fabric, "g1")));
 }
@@ -221,14 +241,16 @@ TEST(Routes, NetworkIsNoWayInsideAServer) {
 
 std::vector<std::string> nics_of(Routes& routes, std::string_view gpu) {
   std::vector<std::string> out;
-  for (const NodeId nic : routes.nics_of(node(routes.fabric(), gpu))) out.push_back(routes.fabric().name(nic));
+  for (const NodeId nic : routes.nics_of(node(routes.fabric(), gpu)))
+    out.push_back(routes.fabric().name(nic));
   return out;
 }
 
 TEST(Routes, GpusOfOneSwitchShareItsNic) {
   const Fabric fabric = catalogue_fabric("dgx1-v100");
   Routes routes(fabric);
-  for (int g = 0; g < 8; ++g) EXPECT_THAT(nics_of(routes, fmt::format("gpu{}", g)), ElementsAre(fmt::format("nic{}", g / 2)));
+  for (int g = 0; g < 8; ++g)
+    EXPECT_THAT(nics_of(routes, fmt::format("gpu{}", g)), ElementsAre(fmt::format("nic{}", g / 2)));
 }
 
 TEST(Routes, TwoGpusThatSeeTwoNicsStartAtDifferentOnes) {
@@ -250,32 +272,41 @@ TEST(Routes, StorageNicsCarryNoTraffic) {
 }
 
 TEST(Routes, ChannelsTakeAGpusNicsInTurn) {
-  const Fabric fabric = fabric_from("gpu g -- 400 Gb/s, 0 ns -- pcie_switch p; nic n[0-3] -- 100 Gb/s, 0 ns -- p",
-                                    {.servers = 2, .network = single_switch()});
+  const Fabric fabric =
+      fabric_from("gpu g -- 400 Gb/s, 0 ns -- pcie_switch p; nic n[0-3] -- 100 Gb/s, 0 ns -- p",
+                  {.servers = 2, .network = single_switch()});
   Routes routes(fabric);
-  EXPECT_THAT(nics_of(routes, "server1/g"), ElementsAre("server1/n0", "server1/n1", "server1/n2", "server1/n3"));
+  EXPECT_THAT(nics_of(routes, "server1/g"),
+              ElementsAre("server1/n0", "server1/n1", "server1/n2", "server1/n3"));
   for (std::uint32_t channel = 0; channel < 6; ++channel) {
     const Route route = route_of(routes, "server0/g", "server1/g", {.channel = channel});
-    EXPECT_EQ(weight_of(fabric, route, fmt::format("server0/p:server0/n{}", channel % 4)), 1) << channel;
-    EXPECT_EQ(weight_of(fabric, route, fmt::format("server1/n{}:server1/p", channel % 4)), 1) << channel;
+    EXPECT_EQ(weight_of(fabric, route, fmt::format("server0/p:server0/n{}", channel % 4)), 1)
+        << channel;
+    EXPECT_EQ(weight_of(fabric, route, fmt::format("server1/n{}:server1/p", channel % 4)), 1)
+        << channel;
   }
 }
 
 TEST(Routes, TwoGpusShareFourNicsHalfAndHalf) {
-  const Fabric fabric = fabric_from("gpu g[0-1] -- 400 Gb/s, 0 ns -- pcie_switch p; nic n[0-3] -- 100 Gb/s, 0 ns -- p",
-                                    {.servers = 2, .network = single_switch()});
+  const Fabric fabric = fabric_from(
+      "gpu g[0-1] -- 400 Gb/s, 0 ns -- pcie_switch p; nic n[0-3] -- 100 Gb/s, 0 ns -- p",
+      {.servers = 2, .network = single_switch()});
   Routes routes(fabric);
-  EXPECT_THAT(nics_of(routes, "server0/g0"), ElementsAre("server0/n0", "server0/n1", "server0/n2", "server0/n3"));
-  EXPECT_THAT(nics_of(routes, "server0/g1"), ElementsAre("server0/n2", "server0/n3", "server0/n0", "server0/n1"));
+  EXPECT_THAT(nics_of(routes, "server0/g0"),
+              ElementsAre("server0/n0", "server0/n1", "server0/n2", "server0/n3"));
+  EXPECT_THAT(nics_of(routes, "server0/g1"),
+              ElementsAre("server0/n2", "server0/n3", "server0/n0", "server0/n1"));
 }
 
 TEST(Routes, BeyondGpudirectDataPassesHostMemory) {
   // The NIC hangs on the other socket, out of reach of RDMA.
-  const std::string server = R"(gpu g -- 100 Gb/s, 100 ns -- cpu c0; c0 -- 200 Gb/s, 100 ns -- cpu c1
+  const std::string server =
+      R"(gpu g -- 100 Gb/s, 100 ns -- cpu c0; c0 -- 200 Gb/s, 100 ns -- cpu c1
                                 nic n -- 100 Gb/s, 100 ns -- c1; dram d0 -- 800 Gb/s, 60 ns -- c0; dram d1 -- 800 Gb/s, 60 ns -- c1)";
   for (const bool rdma : {false, true}) {
     TinyOptions options{.servers = 2, .network = single_switch()};
-    options.server = fmt::format(R"("gpudirect_rdma": "{}", "staging": {{"rate": "30 Gb/s"}})", rdma ? "all" : "socket");
+    options.server = fmt::format(R"("gpudirect_rdma": "{}", "staging": {{"rate": "30 Gb/s"}})",
+                                 rdma ? "all" : "socket");
     const Fabric fabric = fabric_from(server, options);
     Routes routes(fabric);
     const auto transfer = routes.transfer(node(fabric, "server0/g"), node(fabric, "server1/g"));
@@ -283,19 +314,22 @@ TEST(Routes, BeyondGpudirectDataPassesHostMemory) {
     const Route& route = transfer->legs.front().route;
     EXPECT_EQ(weight_of(fabric, route, "server0/c0:server0/d0"), rdma ? 0 : 1);
     EXPECT_EQ(transfer->legs.front().cap, rdma ? 0_Gbps : 30_Gbps);
-    EXPECT_THAT(not_conserved(fabric, route, node(fabric, "server0/g"), node(fabric, "server1/g")), IsEmpty());
+    EXPECT_THAT(not_conserved(fabric, route, node(fabric, "server0/g"), node(fabric, "server1/g")),
+                IsEmpty());
   }
 }
 // ---- every pair of every catalogue server
 
 TEST(Routes, EveryWayOfTheCatalogueConservesFlowAndNamesNoResourceTwice) {
-  for (const char* name : {"dgx1-p100", "dgx2", "hgx-h100", "dgx-a100", "pcie-l40sx8", "summitdev-node", "mi300x", "gb200-nvl72",
-                           "pcie-rtx4090x8", "nvlink-bridge-pairs", "ascend-910b"}) {
+  for (const char* name :
+       {"dgx1-p100", "dgx2", "hgx-h100", "dgx-a100", "pcie-l40sx8", "summitdev-node", "mi300x",
+        "gb200-nvl72", "pcie-rtx4090x8", "nvlink-bridge-pairs", "ascend-910b"}) {
     const Fabric fabric = catalogue_fabric(name);
     Routes routes(fabric);
     for (const NodeId a : fabric.gpus()) {
       for (const NodeId b : fabric.gpus()) {
-        for (const auto via : {std::optional<Via>{}, std::optional{Via::direct}, std::optional{Via::relay}, std::optional{Via::host}}) {
+        for (const auto via : {std::optional<Via>{}, std::optional{Via::direct},
+                               std::optional{Via::relay}, std::optional{Via::host}}) {
           if (a == b || a.v > fabric.gpus()[1].v) continue;
           const auto transfer = routes.transfer(a, b, {.via = via});
           if (!via) {
@@ -309,7 +343,8 @@ TEST(Routes, EveryWayOfTheCatalogueConservesFlowAndNamesNoResourceTwice) {
             const NodeId end = fabric.link(leg.route.hops.back()).to;
             ASSERT_THAT(not_conserved(fabric, leg.route, at, end), IsEmpty()) << name;
             std::set<std::uint32_t> resources;
-            for (const Share& share : leg.route.shares) EXPECT_TRUE(resources.insert(share.resource).second) << name;
+            for (const Share& share : leg.route.shares)
+              EXPECT_TRUE(resources.insert(share.resource).second) << name;
             at = end;
           }
           EXPECT_EQ(at, b) << name;

@@ -11,7 +11,8 @@ struct FabricFile : ComponentHead {
   std::int64_t servers = 1;
   Json server;
   std::optional<NetworkSpec> network;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     visit_head(v);
     v("servers", servers, "number of servers", between(1, 1'000'000));
     v("server", server, "a server of the catalogue, or an array of {count, server}", required);
@@ -41,10 +42,11 @@ FabricSpec read_fabric(const Json& document, const std::string& pointer, Diagnos
     read_config(file.server, at, spec.groups, out);
     spec.servers = 0;
     for (const ServerGroup& group : spec.groups) spec.servers += group.count;
-    if (spec.groups.empty()) out.error(file.server.place, at, "no servers", "list at least one {count, server}");
+    if (spec.groups.empty())
+      out.error(file.server.place, at, "no servers", "list at least one {count, server}");
     if (document.find("servers") != nullptr) {
-      out.error(document.find("servers")->place, pointer + "/servers", "the array of \"server\" already counts the servers",
-                "remove \"servers\"");
+      out.error(document.find("servers")->place, pointer + "/servers",
+                "the array of \"server\" already counts the servers", "remove \"servers\"");
     }
   } else {
     ServerGroup& group = spec.groups.emplace_back();

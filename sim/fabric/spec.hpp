@@ -20,14 +20,18 @@ inline constexpr Bytes kMostPacket = 1_GiB;
 // What every file starts with.
 struct SchemaVersion {
   int schema = 1;
-  template <class V> void visit(V&& v) { v("schema", schema, "version of the file format", between(1, 1)); }
+  template <class V>
+  void visit(V&& v) {
+    v("schema", schema, "version of the file format", between(1, 1));
+  }
 };
 
 struct ComponentHead {
   SchemaVersion weft;
   std::string kind, name, summary;
   std::map<std::string, std::string> sources;
-  template <class V> void visit_head(V&& v) {
+  template <class V>
+  void visit_head(V&& v) {
     v("weft", weft, "the file format");
     v("kind", kind, "gpu, nic, switch, link, server, fabric or llm");
     v("name", name, "the file's stem");
@@ -38,18 +42,41 @@ struct ComponentHead {
 
 // ---- links
 
-enum class LinkClass { pcie, nvlink, c2c, infiniband, ethernet, slingshot, cxl, ualink, xgmi, hccs, socket, memory };
+enum class LinkClass {
+  pcie,
+  nvlink,
+  c2c,
+  infiniband,
+  ethernet,
+  slingshot,
+  cxl,
+  ualink,
+  xgmi,
+  hccs,
+  socket,
+  memory
+};
 constexpr auto enum_names(LinkClass) {
   using enum LinkClass;
-  return std::array<EnumName<LinkClass>, 12>{{{pcie, "pcie"}, {nvlink, "nvlink"}, {c2c, "c2c"}, {infiniband, "infiniband"},
-      {ethernet, "ethernet"}, {slingshot, "slingshot"}, {cxl, "cxl"}, {ualink, "ualink"}, {xgmi, "xgmi"}, {hccs, "hccs"},
-      {socket, "socket"}, {memory, "memory"}}};
+  return std::array<EnumName<LinkClass>, 12>{{{pcie, "pcie"},
+                                              {nvlink, "nvlink"},
+                                              {c2c, "c2c"},
+                                              {infiniband, "infiniband"},
+                                              {ethernet, "ethernet"},
+                                              {slingshot, "slingshot"},
+                                              {cxl, "cxl"},
+                                              {ualink, "ualink"},
+                                              {xgmi, "xgmi"},
+                                              {hccs, "hccs"},
+                                              {socket, "socket"},
+                                              {memory, "memory"}}};
 }
 
 enum class Transport { raw, roce, tcp, iwarp };
 constexpr auto enum_names(Transport) {
   using enum Transport;
-  return std::array<EnumName<Transport>, 4>{{{raw, "raw"}, {roce, "roce"}, {tcp, "tcp"}, {iwarp, "iwarp"}}};
+  return std::array<EnumName<Transport>, 4>{
+      {{raw, "raw"}, {roce, "roce"}, {tcp, "tcp"}, {iwarp, "iwarp"}}};
 }
 
 struct LinkSpec : ComponentHead {
@@ -66,20 +93,27 @@ struct LinkSpec : ComponentHead {
   Place place;
   std::string pointer;
 
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     visit_head(v);
     v("class", link_class, "the law that turns the facts into a rate", required);
-    v("rate", rate, "raw rate of one direction after line coding; overrides what the class computes", positive, at_most(kMostRate));
-    v("efficiency", efficiency, "payload share of the wire for long transfers; overrides the law", between(0.01, 1));
+    v("rate", rate,
+      "raw rate of one direction after line coding; overrides what the class computes", positive,
+      at_most(kMostRate));
+    v("efficiency", efficiency, "payload share of the wire for long transfers; overrides the law",
+      between(0.01, 1));
     v("delay", delay, "propagation and physical layer, one way", at_most(kMostDelay));
     v("generation", generation, "PCIe 1 to 6, NVLink 1 to 5, CXL 1 to 3", between(1, 8));
     v("width", width, "lanes", between(1, 32));
     v("speed", speed, "InfiniBand: sdr, ddr, qdr, fdr, edr, hdr, ndr, xdr");
     v("payload", payload, "NVLink: largest payload of a packet", positive, at_most(kMostPacket));
     v("header", header, "NVLink: header flit of a packet", positive, at_most(kMostPacket));
-    v("max_payload", max_payload, "PCIe: payload of a transaction-layer packet", positive, at_most(kMostPacket));
-    v("mtu", mtu, "InfiniBand, Ethernet, Slingshot: payload of a packet", positive, at_most(kMostPacket));
-    v("duplex_factor", duplex_factor, "both directions together carry at most this x 2 x one direction", between(0.5, 1));
+    v("max_payload", max_payload, "PCIe: payload of a transaction-layer packet", positive,
+      at_most(kMostPacket));
+    v("mtu", mtu, "InfiniBand, Ethernet, Slingshot: payload of a packet", positive,
+      at_most(kMostPacket));
+    v("duplex_factor", duplex_factor,
+      "both directions together carry at most this x 2 x one direction", between(0.5, 1));
     v("transport", transport, "Ethernet: the header stack above the frame");
   }
 };
@@ -88,14 +122,16 @@ struct LinkSpec : ComponentHead {
 
 struct NvlinkPorts {
   int generation = 0, links = 0;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("generation", generation, "NVLink generation", required, between(1, 8));
     v("links", links, "NVLinks of the device", required, between(1, 64));
   }
 };
 struct PciePort {
   int generation = 0, width = 0;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("generation", generation, "PCIe generation", required, between(1, 7));
     v("width", width, "lanes", required, between(1, 32));
   }
@@ -112,7 +148,8 @@ struct GpuSpec : ComponentHead {
   std::optional<Time> kernel_launch;
   std::optional<NvlinkPorts> nvlink;
   std::optional<PciePort> pcie;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     visit_head(v);
     v("vendor", vendor, "nvidia, amd, huawei");
     v("architecture", architecture, "pascal, volta, ampere, hopper, blackwell ...");
@@ -120,7 +157,8 @@ struct GpuSpec : ComponentHead {
     v("sms", sms, "streaming multiprocessors (compute units)", between(0, 4096));
     v("clock", clock, "boost clock", positive);
     v("memory", memory, "device memory", positive);
-    v("memory_bandwidth", memory_bandwidth, "device memory bandwidth", positive, at_most(kMostRate));
+    v("memory_bandwidth", memory_bandwidth, "device memory bandwidth", positive,
+      at_most(kMostRate));
     v("l2_cache", l2_cache, "last-level cache on the device", positive);
     v("peak", peak, "dense peak by precision: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8");
     v("power", power, "board power", positive);
@@ -141,7 +179,8 @@ struct NicSpec : ComponentHead {
   bool gpudirect = true;
   std::string transport;
   std::optional<Power> power;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     visit_head(v);
     v("ports", ports, "network ports", between(1, 64));
     v("link", link, "the link of one port", required);
@@ -157,7 +196,8 @@ struct NicSpec : ComponentHead {
 struct ReductionSpec {
   std::int64_t contexts = 0;
   std::optional<Bandwidth> rate;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("contexts", contexts, "reductions at a time", between(0, 1e9));
     v("rate", rate, "payload reduced per second and port", positive, at_most(kMostRate));
   }
@@ -171,7 +211,8 @@ struct SwitchSpec : ComponentHead {
   std::string technology;
   std::optional<ReductionSpec> reduction;
   std::optional<Power> power;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     visit_head(v);
     v("ports", ports, "ports of one link each (radix)", required, between(2, 4096));
     v("link", link, "the link of one port");
@@ -185,18 +226,36 @@ struct SwitchSpec : ComponentHead {
 
 // ---- servers
 
-enum class NodeKind : std::uint8_t { gpu, cpu, dram, pcie_switch, nvswitch, nic, cxl_memory, storage, network_switch };
+enum class NodeKind : std::uint8_t {
+  gpu,
+  cpu,
+  dram,
+  pcie_switch,
+  nvswitch,
+  nic,
+  cxl_memory,
+  storage,
+  network_switch
+};
 constexpr auto enum_names(NodeKind) {
   using enum NodeKind;
-  return std::array<EnumName<NodeKind>, 9>{{{gpu, "gpu"}, {cpu, "cpu"}, {dram, "dram"}, {pcie_switch, "pcie_switch"},
-      {nvswitch, "nvswitch"}, {nic, "nic"}, {cxl_memory, "cxl_memory"}, {storage, "storage"}, {network_switch, "switch"}}};
+  return std::array<EnumName<NodeKind>, 9>{{{gpu, "gpu"},
+                                            {cpu, "cpu"},
+                                            {dram, "dram"},
+                                            {pcie_switch, "pcie_switch"},
+                                            {nvswitch, "nvswitch"},
+                                            {nic, "nic"},
+                                            {cxl_memory, "cxl_memory"},
+                                            {storage, "storage"},
+                                            {network_switch, "switch"}}};
 }
 
 // How far apart two devices of a server may be for a direct path between them.
 enum class Reach { none, same_switch, same_socket, all };
 constexpr auto enum_names(Reach) {
   using enum Reach;
-  return std::array<EnumName<Reach>, 4>{{{none, "none"}, {same_switch, "switch"}, {same_socket, "socket"}, {all, "all"}}};
+  return std::array<EnumName<Reach>, 4>{
+      {{none, "none"}, {same_switch, "switch"}, {same_socket, "socket"}, {all, "all"}}};
 }
 
 enum class Pairing { each, block, all };
@@ -213,7 +272,8 @@ struct NodeEntry {
   std::string role = "compute";
   Place place;
   std::string pointer;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("id", id, "a name, or a range such as gpu[0-7]", required, not_empty);
     v("kind", kind, "what it is", required);
     v("model", model, "a gpu, nic or switch of the catalogue");
@@ -229,10 +289,12 @@ struct LinkEntry {
   std::int64_t count = 1;
   Place place;
   std::string pointer;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("a", a, "a node or range", required, not_empty);
     v("b", b, "a node or range", required, not_empty);
-    v("pair", pair, "each: i-th with i-th; block: consecutive blocks of a to one b; all: every pair");
+    v("pair", pair,
+      "each: i-th with i-th; block: consecutive blocks of a to one b; all: every pair");
     v("link", link, "what joins them", required);
     v("count", count, "parallel links used as one striped link", between(1, 1024));
   }
@@ -241,22 +303,29 @@ struct LinkEntry {
 struct PeerAccess {
   bool nvlink = true;
   Reach pcie = Reach::same_socket;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("nvlink", nvlink, "GPUs joined by NVLink (or its like) reach each other's memory");
-    v("pcie", pcie, "how far apart GPUs may be for peer access over PCIe (P2P, ACS and IOMMU decide)");
+    v("pcie", pcie,
+      "how far apart GPUs may be for peer access over PCIe (P2P, ACS and IOMMU decide)");
   }
 };
 struct StagingSpec {
   std::optional<Bandwidth> rate;
   Time latency{0};
-  template <class V> void visit(V&& v) {
-    v("rate", rate, "of one pair's pipelined copy through pinned host memory", positive, at_most(kMostRate));
+  template <class V>
+  void visit(V&& v) {
+    v("rate", rate, "of one pair's pipelined copy through pinned host memory", positive,
+      at_most(kMostRate));
     v("latency", latency, "its start-up", at_most(kMostDelay));
   }
 };
 struct CopySpec {
   Time latency{0};
-  template <class V> void visit(V&& v) { v("latency", latency, "start-up of one GPU-to-GPU copy call", at_most(kMostDelay)); }
+  template <class V>
+  void visit(V&& v) {
+    v("latency", latency, "start-up of one GPU-to-GPU copy call", at_most(kMostDelay));
+  }
 };
 
 struct ServerSpec : ComponentHead {
@@ -268,7 +337,8 @@ struct ServerSpec : ComponentHead {
   CopySpec copy;
   Place place;
   std::string pointer;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     visit_head(v);
     v("nodes", nodes, "devices of the server", required, not_empty);
     v("links", links, "what joins them");
@@ -281,19 +351,34 @@ struct ServerSpec : ComponentHead {
 
 // ---- fabrics
 
-enum class Generator { single_switch, leaf_spine, fat_tree, rail_optimised, dragonfly, torus, explicit_list };
+enum class Generator {
+  single_switch,
+  leaf_spine,
+  fat_tree,
+  rail_optimised,
+  dragonfly,
+  torus,
+  explicit_list
+};
 constexpr auto enum_names(Generator) {
   using enum Generator;
-  return std::array<EnumName<Generator>, 7>{{{single_switch, "single-switch"}, {leaf_spine, "leaf-spine"},
-      {fat_tree, "fat-tree"}, {rail_optimised, "rail-optimised"}, {dragonfly, "dragonfly"}, {torus, "torus"},
-      {explicit_list, "explicit"}}};
+  return std::array<EnumName<Generator>, 7>{{{single_switch, "single-switch"},
+                                             {leaf_spine, "leaf-spine"},
+                                             {fat_tree, "fat-tree"},
+                                             {rail_optimised, "rail-optimised"},
+                                             {dragonfly, "dragonfly"},
+                                             {torus, "torus"},
+                                             {explicit_list, "explicit"}}};
 }
 
 enum class Routing { single, ecmp, flowlet, spray, adaptive };
 constexpr auto enum_names(Routing) {
   using enum Routing;
-  return std::array<EnumName<Routing>, 5>{{{single, "single"}, {ecmp, "ecmp"}, {flowlet, "flowlet"}, {spray, "spray"},
-      {adaptive, "adaptive"}}};
+  return std::array<EnumName<Routing>, 5>{{{single, "single"},
+                                           {ecmp, "ecmp"},
+                                           {flowlet, "flowlet"},
+                                           {spray, "spray"},
+                                           {adaptive, "adaptive"}}};
 }
 
 struct CableEntry {
@@ -302,7 +387,8 @@ struct CableEntry {
   std::int64_t count = 1;
   Place place;
   std::string pointer;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("a", a, "a NIC (server0/nic0) or a switch", required, not_empty);
     v("b", b, "a switch", required, not_empty);
     v("link", link, "the cable, if it differs from the network's");
@@ -316,18 +402,21 @@ struct NetworkSpec {
   std::optional<LinkSpec> link, link_global;
   double oversubscription = 1;
   Routing routing = Routing::ecmp;
-  std::optional<std::int64_t> tiers, hosts_per_leaf, spines, routers_per_group, hosts_per_router, global_links_per_router;
+  std::optional<std::int64_t> tiers, hosts_per_leaf, spines, routers_per_group, hosts_per_router,
+      global_links_per_router;
   std::vector<std::int64_t> dims;
   std::vector<std::string> switches;
   std::vector<CableEntry> cables;
   Place place;
   std::string pointer;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("generator", generator, "the shape of the network", required);
     v("switch", switch_model, "the switch at every place", required);
     v("link", link, "cable between switches; default: the switch's own link");
     v("link_global", link_global, "dragonfly: cable between groups");
-    v("oversubscription", oversubscription, "host bandwidth of a leaf over its uplink bandwidth", between(0.01, 1000));
+    v("oversubscription", oversubscription, "host bandwidth of a leaf over its uplink bandwidth",
+      between(0.01, 1000));
     v("routing", routing, "how a flow chooses among equal paths");
     v("tiers", tiers, "switch levels: 1, 2 or 3", between(1, 3));
     v("hosts_per_leaf", hosts_per_leaf, "NIC ports per leaf", between(1, 4096));
@@ -344,7 +433,8 @@ struct NetworkSpec {
 struct ServerGroup {
   std::int64_t count = 1;
   ServerSpec server;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("count", count, "servers of this kind", required, between(1, 1'000'000));
     v("server", server, "a server of the catalogue", required);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/collective_ops.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <tuple>
+
+#include <fmt/format.h>
 
 #include "sim/core/check.hpp"
 #include "sim/core/hash.hpp"
@@ -13,9 +13,11 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kMostDirectFlows = 70'000;        // more edges of a direct channel move as one coupled flow
-constexpr std::size_t kMostSprayedFlows = 2'048;        // the same where every flow crosses hundreds of links
-constexpr std::uint64_t kMostStates = 200'000'000;      // ranks x units of the expanded form
+constexpr std::size_t kMostDirectFlows =
+    70'000;  // more edges of a direct channel move as one coupled flow
+constexpr std::size_t kMostSprayedFlows =
+    2'048;  // the same where every flow crosses hundreds of links
+constexpr std::uint64_t kMostStates = 200'000'000;  // ranks x units of the expanded form
 constexpr std::uint64_t kMostSteps = 30'000'000;
 
 Bandwidth smaller_cap(Bandwidth a, Bandwidth b) {
@@ -24,8 +26,10 @@ Bandwidth smaller_cap(Bandwidth a, Bandwidth b) {
 }
 
 [[noreturn]] void refuse(const Fabric& fabric, NodeId src, NodeId dst) {
-  throw InputError(fmt::format("error: {} cannot reach {}: no link, no peer access, no host memory and no network between them\n",
-                               fabric.name(src), fabric.name(dst)));
+  throw InputError(
+      fmt::format("error: {} cannot reach {}: no link, no peer access, no host memory and no "
+                  "network between them\n",
+                  fabric.name(src), fabric.name(dst)));
 }
 
 }  // namespace
@@ -33,8 +37,8 @@ Bandwidth smaller_cap(Bandwidth a, Bandwidth b) {
 CollectiveBuilder::CollectiveBuilder(Routes& routes, Workload& workload)
     : routes_(routes), workload_(workload), load_(routes.fabric().resource_count(), 0) {}
 
-OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId> gpus, const CollectiveOptions& options,
-                               OpId after) {
+OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId> gpus,
+                               const CollectiveOptions& options, OpId after) {
   OpId last = after;
   if (options.costs.launch.ps > 0) {
     const OpId launch = workload_.add_delay(options.costs.launch);
@@ -44,7 +48,8 @@ OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId>
   }
   if (schedule.ranks < 2) return last;
   std::size_t first_server = 0;  // GPUs of the group in it
-  while (first_server < gpus.size() && routes_.fabric().node(gpus[first_server]).server == routes_.fabric().node(gpus[0]).server) {
+  while (first_server < gpus.size() && routes_.fabric().node(gpus[first_server]).server ==
+                                           routes_.fabric().node(gpus[0]).server) {
     ++first_server;
   }
   owners_ = static_cast<std::uint32_t>(nic_owners(routes_, gpus.first(first_server)).size());
@@ -62,28 +67,33 @@ TransferOptions CollectiveBuilder::transfer_options(const Edge& edge, std::uint3
   return way;
 }
 
-CollectiveBuilder::Hop CollectiveBuilder::route_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
+CollectiveBuilder::Hop CollectiveBuilder::route_edge(const Edge& edge, std::span<const NodeId> gpus,
+                                                     std::uint32_t channel,
                                                      const CollectiveOptions& options) {
   Hop hop;
   route_.clear();
   if (edge.src == kSwitch || edge.dst == kSwitch) {
     const bool up = edge.dst == kSwitch;
-    WEFT_CHECK(routes_.append_to_switches(gpus[up ? edge.src : edge.dst], up, route_), edge.src, edge.dst);
+    WEFT_CHECK(routes_.append_to_switches(gpus[up ? edge.src : edge.dst], up, route_), edge.src,
+               edge.dst);
     hop.alpha = route_.latency + Time{options.costs.step.ps / 2};
     hop.rate = route_.rate(routes_.fabric());
     return hop;
   }
   const NodeId src = gpus[edge.src], dst = gpus[edge.dst];
-  std::optional<Transfer> transfer = routes_.transfer(src, dst, transfer_options(edge, channel, options));
+  std::optional<Transfer> transfer =
+      routes_.transfer(src, dst, transfer_options(edge, channel, options));
   if (!transfer) refuse(routes_.fabric(), src, dst);
   route_ = std::move(transfer->legs.front().route);
   hop.cap = transfer->legs.front().cap;
   hop.rate = smaller_cap(route_.rate(routes_.fabric()), hop.cap);
-  hop.alpha = route_.latency + (transfer->via == Via::network ? options.costs.network_step : options.costs.step);
+  hop.alpha = route_.latency +
+              (transfer->via == Via::network ? options.costs.network_step : options.costs.step);
   return hop;
 }
 
-std::uint32_t CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, std::uint32_t channel, std::uint64_t port, bool outward) {
+std::uint32_t CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, std::uint32_t channel,
+                                      std::uint64_t port, bool outward) {
   const std::size_t slot = 2 * std::size_t{rank} + (outward ? 1 : 0);
   if (stamp_[slot] != now_) {
     stamp_[slot] = now_;
@@ -91,7 +101,8 @@ std::uint32_t CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, std::uint3
   }
   for (std::uint32_t h = half_of_[slot]; h != kNoHalf; h = halves_[h].next) {
     const Half& known = halves_[h];
-    if (known.nic == channel % known.attachment.nics && known.port == port % known.attachment.ports) return h;
+    if (known.nic == channel % known.attachment.nics && known.port == port % known.attachment.ports)
+      return h;
   }
   auto attachment = routes_.attach(gpu, channel, port, outward);
   if (!attachment) refuse(routes_.fabric(), gpu, gpu);
@@ -104,7 +115,8 @@ std::uint32_t CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, std::uint3
   return half_of_[slot] = static_cast<std::uint32_t>(halves_.size() - 1);
 }
 
-CollectiveBuilder::Hop CollectiveBuilder::load_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
+CollectiveBuilder::Hop CollectiveBuilder::load_edge(const Edge& edge, std::span<const NodeId> gpus,
+                                                    std::uint32_t channel,
                                                     const CollectiveOptions& options) {
   const Fabric& fabric = routes_.fabric();
   const bool in_switch = edge.src == kSwitch || edge.dst == kSwitch;
@@ -123,7 +135,8 @@ CollectiveBuilder::Hop CollectiveBuilder::load_edge(const Edge& edge, std::span<
   Hop hop;
   hop.cap = smaller_cap(first.attachment.cap, last.attachment.cap);
   hop.rate = smaller_cap(std::min(first.rate, last.rate), hop.cap);
-  hop.alpha = first.attachment.route.latency + last.attachment.route.latency + options.costs.network_step;
+  hop.alpha =
+      first.attachment.route.latency + last.attachment.route.latency + options.costs.network_step;
   const NodeId from = first.attachment.leaf, to = last.attachment.leaf;
   if (spreads(options.routing)) {
     const Time between = routes_.network().latency(from, to);
@@ -137,7 +150,8 @@ CollectiveBuilder::Hop CollectiveBuilder::load_edge(const Edge& edge, std::span<
   }
   route_.clear();
   const std::uint64_t label = way.hash ^ way.channel;
-  if (!routes_.network().append(from, to, routes_.nic_position(last.attachment.nic), label, options.routing, route_)) {
+  if (!routes_.network().append(from, to, routes_.nic_position(last.attachment.nic), label,
+                                options.routing, route_)) {
     refuse(fabric, gpus[edge.src], gpus[edge.dst]);
   }
   accumulate(route_, edge.weight);
@@ -164,7 +178,8 @@ void CollectiveBuilder::accumulate(const Route& route, double weight) {
 
 std::vector<Share> CollectiveBuilder::take_shares() {
   for (const Half& half : halves_) accumulate(half.attachment.route, half.load);
-  for (auto& [leaf, demand] : demand_) routes_.network().spread_all(NodeId{leaf}, demand, load_, touched_);
+  for (auto& [leaf, demand] : demand_)
+    routes_.network().spread_all(NodeId{leaf}, demand, load_, touched_);
   demand_.clear();
   std::ranges::sort(touched_);
   std::vector<Share> shares;
@@ -177,8 +192,8 @@ std::vector<Share> CollectiveBuilder::take_shares() {
   return shares;
 }
 
-OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId> gpus, const CollectiveOptions& options,
-                                     OpId after) {
+OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId> gpus,
+                                     const CollectiveOptions& options, OpId after) {
   const OpId done = workload_.add_barrier();
   const auto add = [&](std::uint32_t way, Bytes size, Time latency) {
     const OpId op = workload_.add_flow(way, size, latency);
@@ -187,8 +202,11 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
     workload_.depend(op, done);
   };
   const Fabric& fabric = routes_.fabric();
-  const bool one_server = std::ranges::all_of(gpus, [&](NodeId gpu) { return fabric.node(gpu).server == fabric.node(gpus.front()).server; });
-  const std::size_t most_flows = spreads(options.routing) && !one_server ? kMostSprayedFlows : kMostDirectFlows;
+  const bool one_server = std::ranges::all_of(gpus, [&](NodeId gpu) {
+    return fabric.node(gpu).server == fabric.node(gpus.front()).server;
+  });
+  const std::size_t most_flows =
+      spreads(options.routing) && !one_server ? kMostSprayedFlows : kMostDirectFlows;
   struct Chain {
     Bytes bytes, piece;
     std::vector<Hop> hops;
@@ -200,11 +218,13 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
   for (std::uint32_t c = 0; c < phase.channels.size(); ++c) {
     const Channel& channel = phase.channels[c];
     dealt_ = channel.form == Channel::Form::direct;
-    if (channel.form == Channel::Form::direct && !channel.generate && channel.edges.size() <= most_flows) {
+    if (channel.form == Channel::Form::direct && !channel.generate &&
+        channel.edges.size() <= most_flows) {
       for (const Edge& edge : channel.edges) {
         const Hop hop = route_edge(edge, gpus, c, options);
         const auto size = static_cast<std::int64_t>(channel.bytes.value() * edge.weight + 0.5);
-        add(workload_.add_way(route_.shares, hop.alpha, smaller_cap(hop.cap, channel.cap)), {size}, {});
+        add(workload_.add_way(route_.shares, hop.alpha, smaller_cap(hop.cap, channel.cap)), {size},
+            {});
       }
       continue;
     }
@@ -223,7 +243,8 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
       alpha_sum += hop.alpha;
       alpha_max = std::max(alpha_max, hop.alpha);
       ++edges;
-      if (channel.form == Channel::Form::ring || channel.form == Channel::Form::chain) hops.push_back(hop);
+      if (channel.form == Channel::Form::ring || channel.form == Channel::Form::chain)
+        hops.push_back(hop);
       if (channel.form == Channel::Form::chain) crossed.push_back(edge);
     });
     if (edges == 0) continue;
@@ -231,29 +252,39 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
     switch (channel.form) {
       case Channel::Form::ring: {
         // What one rotation moves over an edge, in all `bytes` cross it in steps / N rotations.
-        const double rotation_chunk = channel.steps > 0 ? channel.bytes.value() / channel.steps : channel.bytes.value();
-        const double c_bytes = chunk.count > 0 ? std::min(chunk.value(), rotation_chunk) : rotation_chunk;
+        const double rotation_chunk =
+            channel.steps > 0 ? channel.bytes.value() / channel.steps : channel.bytes.value();
+        const double c_bytes =
+            chunk.count > 0 ? std::min(chunk.value(), rotation_chunk) : rotation_chunk;
         const double s_bytes = slice.count > 0 ? std::min(slice.value(), c_bytes) : c_bytes;
         for (const Hop& hop : hops) slice_seconds += s_bytes / hop.rate.bytes_per_ps();
         const double rotation_ps = static_cast<double>(alpha_sum.ps) + slice_seconds;
-        const double bits_per_second = rotation_ps > 0 ? static_cast<double>(hops.size()) * c_bytes * 8e12 / rotation_ps : 0;
+        const double bits_per_second =
+            rotation_ps > 0 ? static_cast<double>(hops.size()) * c_bytes * 8e12 / rotation_ps : 0;
         if (bits_per_second > 0 && bits_per_second < 9e18) {
-          cap = smaller_cap(cap, {std::max<std::int64_t>(1, static_cast<std::int64_t>(bits_per_second))});
+          cap = smaller_cap(
+              cap, {std::max<std::int64_t>(1, static_cast<std::int64_t>(bits_per_second))});
         }
         break;
       }
       case Channel::Form::chain:
-        chains.push_back({channel.bytes, chunk.count > 0 ? std::min(chunk, channel.bytes) : channel.bytes, std::move(hops),
-                          std::move(crossed), take_shares(), cap});
+        chains.push_back({channel.bytes,
+                          chunk.count > 0 ? std::min(chunk, channel.bytes) : channel.bytes,
+                          std::move(hops), std::move(crossed), take_shares(), cap});
         continue;
       case Channel::Form::tree: {
         const Bytes piece = chunk.count > 0 ? std::min(chunk, channel.bytes) : channel.bytes;
         const std::int64_t hops_before = std::max<std::int64_t>(0, std::int64_t{channel.steps} - 1);
-        fill = alpha_max * std::int64_t{channel.steps} + transfer_time(piece, slowest) * hops_before;
+        fill =
+            alpha_max * std::int64_t{channel.steps} + transfer_time(piece, slowest) * hops_before;
         break;
       }
-      case Channel::Form::direct: fill = alpha_max; break;
-      case Channel::Form::in_switch: fill = alpha_max * std::int64_t{channel.steps}; break;
+      case Channel::Form::direct:
+        fill = alpha_max;
+        break;
+      case Channel::Form::in_switch:
+        fill = alpha_max * std::int64_t{channel.steps};
+        break;
     }
     add(workload_.add_way(take_shares(), {0}, cap), channel.bytes, fill);
   }
@@ -261,12 +292,14 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
   // at the same time and share its rate.
   std::map<std::tuple<std::size_t, std::uint32_t, std::uint32_t>, std::int64_t> together;
   for (const Chain& chain : chains) {
-    for (std::size_t h = 0; h < chain.edges.size(); ++h) ++together[{h, chain.edges[h].src, chain.edges[h].dst}];
+    for (std::size_t h = 0; h < chain.edges.size(); ++h)
+      ++together[{h, chain.edges[h].src, chain.edges[h].dst}];
   }
   for (const Chain& chain : chains) {
     Time fill{0}, longest{0};
     for (std::size_t h = 0; h < chain.hops.size(); ++h) {
-      const Time time = transfer_time(chain.piece * together[{h, chain.edges[h].src, chain.edges[h].dst}], chain.hops[h].rate);
+      const Time time = transfer_time(
+          chain.piece * together[{h, chain.edges[h].src, chain.edges[h].dst}], chain.hops[h].rate);
       fill += chain.hops[h].alpha + time;
       longest = std::max(longest, time);
     }
@@ -276,14 +309,17 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
   return done;
 }
 
-OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const NodeId> gpus, const CollectiveOptions& options,
-                                     OpId after) {
+OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const NodeId> gpus,
+                                     const CollectiveOptions& options, OpId after) {
   const std::uint64_t states = std::uint64_t{schedule.ranks + 1} * schedule.units;
   if (states > kMostStates) {
-    throw LimitReached(fmt::format("the expanded form of {} over {} ranks needs {} states, more than {}; run it coupled",
-                                   schedule.algorithm, schedule.ranks, states, kMostStates));
+    throw LimitReached(fmt::format(
+        "the expanded form of {} over {} ranks needs {} states, more than {}; run it coupled",
+        schedule.algorithm, schedule.ranks, states, kMostStates));
   }
-  const auto rank_index = [&](std::uint32_t rank) { return rank == kSwitch ? schedule.ranks : rank; };
+  const auto rank_index = [&](std::uint32_t rank) {
+    return rank == kSwitch ? schedule.ranks : rank;
+  };
   // What a rank does in the running round and did in its last one before.
   struct Turn {
     std::uint32_t round = 0;
@@ -335,13 +371,15 @@ OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const N
     Time alpha{0};
     bool made = false;
   };
-  std::map<std::pair<std::uint32_t, std::uint64_t>, KnownWay> ways;   // (channel, src and dst)
+  std::map<std::pair<std::uint32_t, std::uint64_t>, KnownWay> ways;  // (channel, src and dst)
   const OpId done = workload_.add_barrier();
-  dealt_ = !schedule.phases.empty() && schedule.phases.front().channels.front().form == Channel::Form::direct;
+  dealt_ = !schedule.phases.empty() &&
+           schedule.phases.front().channels.front().form == Channel::Form::direct;
   std::uint64_t count = 0;
   schedule.steps([&](const Step& step) {
     if (++count > kMostSteps) {
-      throw LimitReached(fmt::format("more than {} transfers in the expanded form; run it coupled", kMostSteps));
+      throw LimitReached(
+          fmt::format("more than {} transfers in the expanded form; run it coupled", kMostSteps));
     }
     if (step.round != round) {
       end_round();
@@ -384,7 +422,8 @@ OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const N
       turn_of(receives, step.dst, step).now.push_back(arrival);
     }
     if (!waits) workload_.depend(after, op);
-    for (std::uint32_t u = 0; u < step.unit_count; ++u) written.push_back({dst + u, arrival, step.reduces});
+    for (std::uint32_t u = 0; u < step.unit_count; ++u)
+      written.push_back({dst + u, arrival, step.reduces});
     workload_.depend(arrival, done);
   });
   if (workload_.operations[done].waits_for == 0) workload_.depend(after, done);

@@ -31,8 +31,8 @@ struct CollectiveOptions {
   CollectiveCosts costs;
   Routing routing = Routing::ecmp;
   bool expand = false;
-  std::uint64_t hash = 0;        // of the job, part of every flow's label
-  std::uint32_t label = 0;       // of the operations
+  std::uint64_t hash = 0;   // of the job, part of every flow's label
+  std::uint32_t label = 0;  // of the operations
 };
 
 // Builds operations; keeps scratch space between calls so that thousands of groups cost little.
@@ -42,7 +42,8 @@ class CollectiveBuilder {
 
   // Appends one iteration of `schedule` over `gpus` (rank order) and returns its last operation. Throws LimitReached when the
   // expanded form does not fit memory, InputError when two ranks cannot reach each other.
-  OpId append(const Schedule& schedule, std::span<const NodeId> gpus, const CollectiveOptions& options, OpId after);
+  OpId append(const Schedule& schedule, std::span<const NodeId> gpus,
+              const CollectiveOptions& options, OpId after);
 
  private:
   struct Hop {
@@ -56,32 +57,39 @@ class CollectiveBuilder {
     Bandwidth rate{0};
     double load = 0;
     std::uint32_t nic = 0, port = 0;  // which of the attachment's choices
-    std::uint32_t next = 0;           // another choice of the same rank and direction, kNoHalf at the end
+    std::uint32_t next = 0;  // another choice of the same rank and direction, kNoHalf at the end
   };
   static constexpr std::uint32_t kNoHalf = 0xFFFF'FFFF;
 
-  OpId append_phase(const Phase& phase, std::span<const NodeId> gpus, const CollectiveOptions& options, OpId after);
-  OpId append_steps(const Schedule& schedule, std::span<const NodeId> gpus, const CollectiveOptions& options, OpId after);
+  OpId append_phase(const Phase& phase, std::span<const NodeId> gpus,
+                    const CollectiveOptions& options, OpId after);
+  OpId append_steps(const Schedule& schedule, std::span<const NodeId> gpus,
+                    const CollectiveOptions& options, OpId after);
   // `channel` 0 .. of a phase; flows of a direct channel are dealt to the NICs of a GPU by their ends.
-  TransferOptions transfer_options(const Edge& edge, std::uint32_t channel, const CollectiveOptions& options) const;
+  TransferOptions transfer_options(const Edge& edge, std::uint32_t channel,
+                                   const CollectiveOptions& options) const;
   // The way of an edge, into route_.
-  Hop route_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel, const CollectiveOptions& options);
+  Hop route_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
+                 const CollectiveOptions& options);
   // The same, added to the load of the channel instead; ways between servers cost a few operations each.
-  Hop load_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel, const CollectiveOptions& options);
-  std::uint32_t half(NodeId gpu, std::uint32_t rank, std::uint32_t channel, std::uint64_t port, bool outward);
+  Hop load_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
+                const CollectiveOptions& options);
+  std::uint32_t half(NodeId gpu, std::uint32_t rank, std::uint32_t channel, std::uint64_t port,
+                     bool outward);
   void start_channel(std::size_t ranks);
   void accumulate(const Route& route, double weight);
   std::vector<Share> take_shares();
 
   Routes& routes_;
   Workload& workload_;
-  Route route_;                          // of the last edge
-  std::uint32_t owners_ = 1;             // NIC owners of the group's first server
-  bool dealt_ = false;                   // the running channel is direct
-  std::vector<double> load_;             // by resource
+  Route route_;               // of the last edge
+  std::uint32_t owners_ = 1;  // NIC owners of the group's first server
+  bool dealt_ = false;        // the running channel is direct
+  std::vector<double> load_;  // by resource
   std::vector<std::uint32_t> touched_;
-  std::vector<Half> halves_;             // of the running channel
-  std::vector<std::uint32_t> half_of_;   // by 2 * rank + direction: index into halves_, valid when stamped
+  std::vector<Half> halves_;  // of the running channel
+  std::vector<std::uint32_t>
+      half_of_;  // by 2 * rank + direction: index into halves_, valid when stamped
   std::vector<std::uint32_t> stamp_;
   std::uint32_t now_ = 0;
   std::map<std::uint32_t, std::vector<double>> demand_;  // by destination leaf: by source switch

@@ -3,11 +3,11 @@
 // switch of 50 ns, so alpha = 250 ns and r = 0.05 B/ps.
 #include "sim/run/collective_ops.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <map>
 #include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "sim/run/executor.hpp"
 #include "sim/workload/placement.hpp"
@@ -22,7 +22,8 @@ constexpr Time kAlpha = 250_ns;
 constexpr Bandwidth kRate = 400_Gbps;
 
 const Fabric& star() {
-  static const Fabric fabric = test::fabric_from("gpu g[0-3] -- 400 Gb/s, 100 ns -- nvswitch s 50 ns");
+  static const Fabric fabric =
+      test::fabric_from("gpu g[0-3] -- 400 Gb/s, 100 ns -- nvswitch s 50 ns");
   return fabric;
 }
 
@@ -40,8 +41,8 @@ struct Built {
   OpId first, last;
   Time time{0};
 
-  Built(const Fabric& fabric, std::string_view name, CollectiveRequest request, CollectiveOptions options = {},
-        GroupShape shape = {})
+  Built(const Fabric& fabric, std::string_view name, CollectiveRequest request,
+        CollectiveOptions options = {}, GroupShape shape = {})
       : routes(fabric) {
     if (shape.ranks == 1) {
       shape = group_shape(routes, fabric.gpus());
@@ -68,15 +69,20 @@ struct Built {
     std::map<std::uint32_t, double> out;
     for (const OpId op : flows()) {
       const Operation& flow = workload.operations[op];
-      for (const Share& share : workload.shares_of(flow.way)) out[share.resource] += share.weight * flow.size.value();
+      for (const Share& share : workload.shares_of(flow.way))
+        out[share.resource] += share.weight * flow.size.value();
     }
     return out;
   }
 };
 
-CollectiveRequest all_reduce(Bytes size, Bytes chunk = {}) { return {.size = size, .chunk = chunk}; }
+CollectiveRequest all_reduce(Bytes size, Bytes chunk = {}) {
+  return {.size = size, .chunk = chunk};
+}
 
-void expect_time(Time is, Time expected) { EXPECT_NEAR(static_cast<double>(is.ps), static_cast<double>(expected.ps), 10); }
+void expect_time(Time is, Time expected) {
+  EXPECT_NEAR(static_cast<double>(is.ps), static_cast<double>(expected.ps), 10);
+}
 
 // ---- coupled
 
@@ -95,7 +101,8 @@ TEST(CollectiveOps, ALongRingMovesNChunksARotation) {
 
 TEST(CollectiveOps, ARingUsesEveryLinkOfItsOrderOnce) {
   const Built ring(star(), "ring", all_reduce(64_MiB));
-  for (const auto& [resource, bytes] : ring.bytes()) EXPECT_EQ(bytes, 96.0 * (1 << 20)) << star().resource_name(resource);
+  for (const auto& [resource, bytes] : ring.bytes())
+    EXPECT_EQ(bytes, 96.0 * (1 << 20)) << star().resource_name(resource);
   EXPECT_EQ(ring.bytes().size(), 8U);
 }
 
@@ -118,8 +125,10 @@ TEST(CollectiveOps, AllGatherAndReduceScatterAreHalfAnAllReduce) {
 
 TEST(CollectiveOps, AChainFillsThenStreams) {
   // 3 hops of alpha, 2 pieces before the last hop starts, then all the data.
-  const Built chain(star(), "ring", {.kind = CollectiveKind::broadcast, .size = 4_MiB, .chunk = 256_KiB});
-  expect_time(chain.time, 3 * kAlpha + 2 * transfer_time(256_KiB, kRate) + transfer_time(4_MiB, kRate));
+  const Built chain(star(), "ring",
+                    {.kind = CollectiveKind::broadcast, .size = 4_MiB, .chunk = 256_KiB});
+  expect_time(chain.time,
+              3 * kAlpha + 2 * transfer_time(256_KiB, kRate) + transfer_time(4_MiB, kRate));
 }
 
 TEST(CollectiveOps, ATreeFillsItsDepthBothWays) {
@@ -158,18 +167,22 @@ TEST(CollectiveOps, SoftwareCostsAddToHopsAndStarts) {
   options.costs = {.launch = 5_us, .step = 1_us, .network_step = 7_us};
   const Built ring(star(), "ring", all_reduce(64_KiB), options);
   expect_time(ring.time, 5_us + 6 * (kAlpha + 1_us + transfer_time(16_KiB, kRate)));
-  const Fabric cluster = test::fabric_from("gpu g -- 400 Gb/s, 0 ns -- nic n", {.servers = 4, .network = test::single_switch(),
-                                                                               .nic = "400 Gb/s, 125 ns"});
+  const Fabric cluster = test::fabric_from(
+      "gpu g -- 400 Gb/s, 0 ns -- nic n",
+      {.servers = 4, .network = test::single_switch(), .nic = "400 Gb/s, 125 ns"});
   const Built across(cluster, "ring", all_reduce(64_KiB), options);
   expect_time(across.time, 5_us + 6 * (kAlpha + 7_us + transfer_time(16_KiB, kRate)));
 }
 
 TEST(CollectiveOps, UnequalHopsAddUpInARotation) {
   // Two servers of two GPUs: two hops inside, two across. One rotation of a short ring is the sum of all four.
-  const Fabric fabric = test::fabric_from("gpu a -- 400 Gb/s, 100 ns -- gpu b; a -- 100 Gb/s, 0 ns -- nic n; b -- 100 Gb/s, 0 ns -- nic m",
-                                          {.servers = 2, .network = test::single_switch()});
+  const Fabric fabric = test::fabric_from(
+      "gpu a -- 400 Gb/s, 100 ns -- gpu b; a -- 100 Gb/s, 0 ns -- nic n; b -- 100 Gb/s, 0 ns -- "
+      "nic m",
+      {.servers = 2, .network = test::single_switch()});
   const Built ring(fabric, "ring", all_reduce(64_KiB));
-  const Time inside = 100_ns + transfer_time(16_KiB, 400_Gbps), across = 1_us + transfer_time(16_KiB, 100_Gbps);
+  const Time inside = 100_ns + transfer_time(16_KiB, 400_Gbps),
+             across = 1_us + transfer_time(16_KiB, 100_Gbps);
   // 6 steps of 4 chunks make 6 / 4 rotations.
   EXPECT_NEAR(ring.time.us(), 1.5 * (2 * inside + 2 * across).us(), 1e-3);
 }
@@ -203,11 +216,14 @@ TEST(CollectiveOps, NothingMovesInAnEmptyCollective) {
 }
 
 TEST(CollectiveOps, RanksThatCannotReachEachOtherAreAnInputError) {
-  const Fabric fabric = test::fabric_from("gpu a -- 400 Gb/s, 100 ns -- gpu b; b -- 400 Gb/s, 100 ns -- gpu c");
+  const Fabric fabric =
+      test::fabric_from("gpu a -- 400 Gb/s, 100 ns -- gpu b; b -- 400 Gb/s, 100 ns -- gpu c");
   for (const bool expand : {false, true}) {
     CollectiveOptions options;
     options.expand = expand;
-    EXPECT_THROW(Built(fabric, "direct", {.kind = CollectiveKind::all_to_all, .size = 1_MiB}, options), InputError);
+    EXPECT_THROW(
+        Built(fabric, "direct", {.kind = CollectiveKind::all_to_all, .size = 1_MiB}, options),
+        InputError);
   }
 }
 
@@ -240,7 +256,8 @@ TEST(CollectiveOps, ATransferWaitsForTheDataItForwardsAndForTheSendsBefore) {
   std::map<OpId, std::set<OpId>> before;
   const Workload& w = ring.workload;
   for (std::uint32_t i = 0; i < w.operations.size(); ++i) {
-    for (std::uint32_t e = w.operations[OpId{i}].first_edge; e != Operation::kNoEdge; e = w.edges[e].next) {
+    for (std::uint32_t e = w.operations[OpId{i}].first_edge; e != Operation::kNoEdge;
+         e = w.edges[e].next) {
       before[OpId{w.edges[e].to}].insert(OpId{i});
     }
   }
@@ -252,10 +269,12 @@ TEST(CollectiveOps, ATransferWaitsForTheDataItForwardsAndForTheSendsBefore) {
       continue;
     }
     // The flow that ended at this rank a round ago, and this rank's own flow of that round.
-    const OpId received = flows[(round - 1) * 4 + (rank + 3) % 4], sent = flows[(round - 1) * 4 + rank];
+    const OpId received = flows[(round - 1) * 4 + (rank + 3) % 4],
+               sent = flows[(round - 1) * 4 + rank];
     EXPECT_TRUE(before[flows[f]].contains(sent)) << f;
     bool waits = before[flows[f]].contains(received);
-    for (const OpId gate : before[flows[f]]) waits = waits || before[gate].contains(received);  // through a barrier of writes
+    for (const OpId gate : before[flows[f]])
+      waits = waits || before[gate].contains(received);  // through a barrier of writes
     EXPECT_TRUE(waits) << f;
   }
 }
@@ -263,7 +282,8 @@ TEST(CollectiveOps, ATransferWaitsForTheDataItForwardsAndForTheSendsBefore) {
 TEST(CollectiveOps, RoundsOfHalvingDoublingFollowEachOther) {
   // Halves, quarters, back: 2 rounds down of S/2 and S/4, 2 up.
   const Built hd(star(), "halving_doubling", all_reduce(16_MiB), expanded());
-  expect_time(hd.time, 4 * kAlpha + 2 * (transfer_time(8_MiB, kRate) + transfer_time(4_MiB, kRate)));
+  expect_time(hd.time,
+              4 * kAlpha + 2 * (transfer_time(8_MiB, kRate) + transfer_time(4_MiB, kRate)));
 }
 
 TEST(CollectiveOps, PairwiseRoundsWaitForTheSendBefore) {
@@ -280,19 +300,22 @@ TEST(CollectiveOps, ATransferOfManyUnitsWaitsForAllOfThem) {
 
 TEST(CollectiveOps, CoupledAndExpandedMoveTheSameBytesOverEveryLink) {
   // 64 GPUs behind sprayed NICs: enough pairs for the merged form of a direct channel.
-  for (const char* reference : {R"({"use": "hgx-h100+ib-ndr", "set": {"/servers": 8}})", "dgx2", "dgx1-v100"}) {
+  for (const char* reference :
+       {R"({"use": "hgx-h100+ib-ndr", "set": {"/servers": 8}})", "dgx2", "dgx1-v100"}) {
     const Fabric fabric = test::catalogue_fabric(reference);
     CollectiveOptions options;
     options.routing = fabric.routing();
     CollectiveOptions steps = options;
     steps.expand = true;
-    for (const auto& [name, kind] : {std::pair{"direct", CollectiveKind::all_to_all}, std::pair{"ring", CollectiveKind::all_reduce}}) {
+    for (const auto& [name, kind] : {std::pair{"direct", CollectiveKind::all_to_all},
+                                     std::pair{"ring", CollectiveKind::all_reduce}}) {
       const Bytes size = 64_MiB;
       const auto coupled = Built(fabric, name, {.kind = kind, .size = size}, options).bytes();
       const auto expanded = Built(fabric, name, {.kind = kind, .size = size}, steps).bytes();
       ASSERT_EQ(coupled.size(), expanded.size()) << reference << " " << name;
       for (const auto& [resource, bytes] : expanded) {
-        EXPECT_NEAR(coupled.at(resource), bytes, 1e-6 * bytes + 64) << reference << " " << name << " " << fabric.resource_name(resource);
+        EXPECT_NEAR(coupled.at(resource), bytes, 1e-6 * bytes + 64)
+            << reference << " " << name << " " << fabric.resource_name(resource);
       }
     }
   }

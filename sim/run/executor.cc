@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/executor.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "sim/core/check.hpp"
 
@@ -11,7 +11,7 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kProgressEvery = 1 << 14;
-constexpr std::uint32_t kMostEndless = 2'000'000;   // iterations of a job that repeats until the end
+constexpr std::uint32_t kMostEndless = 2'000'000;  // iterations of a job that repeats until the end
 
 }  // namespace
 
@@ -45,7 +45,9 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
       std::string open, closed;
       std::size_t stuck = 0, waiting = 0;
       const auto name = [&](std::size_t shown, std::uint32_t i) {
-        return shown > 5 ? std::string{} : fmt::format(" {}#{}", workload_.labels[workload_.operations[OpId{i}].label], i);
+        return shown > 5 ? std::string{}
+                         : fmt::format(" {}#{}",
+                                       workload_.labels[workload_.operations[OpId{i}].label], i);
       };
       for (std::uint32_t i = 0; i < count; ++i) {
         const OperationTimes& times = operations_[OpId{i}];
@@ -57,11 +59,14 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
         }
       }
       if (stuck == 0) {
-        throw LimitReached(fmt::format("nothing can happen any more at {}: {} operations wait for each other ({} ...)", to_text(now),
-                                       waiting, closed));
+        throw LimitReached(fmt::format(
+            "nothing can happen any more at {}: {} operations wait for each other ({} ...)",
+            to_text(now), waiting, closed));
       }
-      throw LimitReached(fmt::format("nothing can happen any more at {}: {} operations are stuck ({} ...); a link they need is down, or they last beyond the clock",
-                                     to_text(now), stuck, open));
+      throw LimitReached(
+          fmt::format("nothing can happen any more at {}: {} operations are stuck ({} ...); a link "
+                      "they need is down, or they last beyond the clock",
+                      to_text(now), stuck, open));
     }
     now = next;
     network_.advance(now, arrived);
@@ -76,10 +81,17 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
       const Event event = queue_.pop();
       ++events_;
       switch (event.kind) {
-        case kStartJob: start_iteration(event.target, now); break;
-        case kReadyOp: begin(OpId{event.target}, now); break;
-        case kFinishOp: finished_.push_back(OpId{event.target}); break;
-        default: break;
+        case kStartJob:
+          start_iteration(event.target, now);
+          break;
+        case kReadyOp:
+          begin(OpId{event.target}, now);
+          break;
+        case kFinishOp:
+          finished_.push_back(OpId{event.target});
+          break;
+        default:
+          break;
       }
       settle(now);
     }
@@ -116,8 +128,12 @@ void Executor::begin(OpId op, Time now) {
   const Operation& operation = workload_.operations[op];
   operations_[op].started = now;
   switch (operation.kind) {
-    case Operation::Kind::barrier: finished_.push_back(op); break;
-    case Operation::Kind::delay: queue_.at(now + operation.time, {.target = op.v, .kind = kFinishOp}); break;
+    case Operation::Kind::barrier:
+      finished_.push_back(op);
+      break;
+    case Operation::Kind::delay:
+      queue_.at(now + operation.time, {.target = op.v, .kind = kFinishOp});
+      break;
     case Operation::Kind::flow: {
       const Way& way = workload_.ways[operation.way];
       FlowRequest request;
@@ -138,7 +154,8 @@ void Executor::settle(Time now) {
     operations_[done].finished = now;
     fingerprint_.add(done.v).add(now);
     ++events_;
-    for (std::uint32_t e = workload_.operations[done].first_edge; e != Operation::kNoEdge; e = workload_.edges[e].next) {
+    for (std::uint32_t e = workload_.operations[done].first_edge; e != Operation::kNoEdge;
+         e = workload_.edges[e].next) {
       const OpId next{workload_.edges[e].to};
       if (--waiting_[next.v] > 0) continue;
       operations_[next].cause = done;
@@ -156,11 +173,13 @@ void Executor::finish_job(std::uint32_t j, Time now) {
   ++done_[j];
   const ExecutorJob& job = jobs_[j];
   if (job.until_end && done_[j] >= kMostEndless) {
-    throw LimitReached(fmt::format("a job that repeats until the end has run {} times and the end is not in sight at {}", kMostEndless,
-                                   to_text(now)));
+    throw LimitReached(fmt::format(
+        "a job that repeats until the end has run {} times and the end is not in sight at {}",
+        kMostEndless, to_text(now)));
   }
   // An endless job whose iterations take no time would hold the clock: one of them says all.
-  const bool again = job.until_end ? !only_endless_left() && now > iteration_start_[j] : done_[j] < job.iterations;
+  const bool again =
+      job.until_end ? !only_endless_left() && now > iteration_start_[j] : done_[j] < job.iterations;
   if (again) {
     queue_.at(now, {.target = j, .kind = kStartJob});
     return;

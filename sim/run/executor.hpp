@@ -19,7 +19,7 @@
 namespace weft {
 
 struct ExecutorJob {
-  std::uint32_t first_op = 0, end_op = 0;   // one iteration
+  std::uint32_t first_op = 0, end_op = 0;  // one iteration
   Time start{0};
   std::uint32_t iterations = 1;
   bool until_end = false;
@@ -27,7 +27,7 @@ struct ExecutorJob {
 
 struct JobTimes {
   Time started{0}, finished{0};
-  std::vector<Time> iterations;             // how long each took
+  std::vector<Time> iterations;  // how long each took
 };
 
 // Something that happens to the machine at a time, before what starts at that time: a capacity changes.
@@ -40,7 +40,7 @@ struct ScheduledChange {
 // Of the last iteration of an operation.
 struct OperationTimes {
   Time started{-1}, finished{-1};
-  OpId cause;                                // whose end let it start; none for the first
+  OpId cause;  // whose end let it start; none for the first
 };
 
 class Executor {
@@ -65,7 +65,7 @@ class Executor {
   void start_iteration(std::uint32_t job, Time now);
   void ready(OpId op, Time now);
   void begin(OpId op, Time now);
-  void settle(Time now);                     // what the operations in finished_ set free
+  void settle(Time now);  // what the operations in finished_ set free
   void finish_job(std::uint32_t job, Time now);
   bool only_endless_left() const { return unfinished_ == 0; }
 
@@ -73,19 +73,19 @@ class Executor {
   NetworkModel& network_;
   std::vector<ExecutorJob> jobs_;
   std::vector<JobTimes> times_;
-  std::vector<std::uint32_t> job_of_;        // by operation
-  std::vector<std::uint32_t> left_;          // operations of the running iteration, by job
-  std::vector<Time> iteration_start_;        // by job
-  std::vector<std::uint32_t> done_;          // iterations, by job
-  std::vector<std::uint32_t> waiting_;       // operations still to come before it, by operation
+  std::vector<std::uint32_t> job_of_;   // by operation
+  std::vector<std::uint32_t> left_;     // operations of the running iteration, by job
+  std::vector<Time> iteration_start_;   // by job
+  std::vector<std::uint32_t> done_;     // iterations, by job
+  std::vector<std::uint32_t> waiting_;  // operations still to come before it, by operation
   IdVector<OpId, OperationTimes> operations_;
   std::vector<ScheduledChange> changes_;
-  std::vector<OpId> finished_;               // at this instant, not yet settled
+  std::vector<OpId> finished_;  // at this instant, not yet settled
   EventQueue<> queue_;
   Fingerprint fingerprint_;
   Time makespan_{0};
   std::uint64_t events_ = 0;
-  std::size_t unfinished_ = 0;               // jobs that end by themselves
+  std::size_t unfinished_ = 0;  // jobs that end by themselves
 };
 
 }  // namespace weft

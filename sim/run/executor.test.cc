@@ -39,7 +39,8 @@ struct Bench {
 TEST(Executor, OperationsWaitForAllThatComeBefore) {
   Bench bench;
   Workload& w = bench.workload;
-  const OpId first = bench.flow(bench.slow), delay = w.add_delay(3_us), both = w.add_barrier(), last = bench.flow(bench.fast, 50'000_B);
+  const OpId first = bench.flow(bench.slow), delay = w.add_delay(3_us), both = w.add_barrier(),
+             last = bench.flow(bench.fast, 50'000_B);
   w.depend(first, both);
   w.depend(delay, both);
   w.depend(both, last);
@@ -168,7 +169,8 @@ TEST(Executor, StuckFlowsEndTheRunAndAreNamed) {
     Bench bench(fidelity);
     bench.workload.labels.push_back("gradients");
     bench.workload.labels.push_back("innocent");
-    const OpId stuck = bench.flow(bench.slow), fine = bench.flow(bench.fast), never = bench.flow(bench.fast);
+    const OpId stuck = bench.flow(bench.slow), fine = bench.flow(bench.fast),
+               never = bench.flow(bench.fast);
     bench.workload.depend(stuck, never);
     bench.workload.operations[stuck].label = 1;
     bench.workload.operations[fine].label = 2;

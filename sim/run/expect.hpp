@@ -24,7 +24,8 @@ struct AgainstSpec {
   std::string number;
   Place place;
   std::string pointer;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("set", set, "pointer -> value: the other run is the scenario with these changed");
     v("pointer", number, "another number to divide by; default: the expectation's own pointer");
   }
@@ -37,12 +38,16 @@ struct ExpectSpec {
   bool disputed = false;
   Place place;
   std::string pointer;  // of this expectation in its file
-  template <class V> void visit(V&& v) {
-    v("what", what, "a sentence that is true when the number lies in the band", required, not_empty);
-    v("pointer", number, "JSON pointer to a number of the report, e.g. /jobs/0/busbw_gbs", required, not_empty);
+  template <class V>
+  void visit(V&& v) {
+    v("what", what, "a sentence that is true when the number lies in the band", required,
+      not_empty);
+    v("pointer", number, "JSON pointer to a number of the report, e.g. /jobs/0/busbw_gbs", required,
+      not_empty);
     v("min", min, "smallest value that is right");
     v("max", max, "largest value that is right");
-    v("against", against, "test a ratio: this run's number over that of a changed run or at another pointer");
+    v("against", against,
+      "test a ratio: this run's number over that of a changed run or at another pointer");
     v("claim", claim, "the claim that it reproduces, C1 to C19");
     v("disputed", disputed, "the claim is doubted: show the number beside it, assert nothing");
     v("note", note, "why the band is what it is, or why the claim is doubted");
@@ -54,16 +59,17 @@ void check_expectations(const std::vector<ExpectSpec>& expect, Diagnostics& out)
 
 struct Judgement {
   const ExpectSpec* expected = nullptr;
-  std::optional<double> value;   // absent when the report has no such number
-  std::string problem;           // then: why
-  bool met = false;              // true for every disputed one that has a value
+  std::optional<double> value;  // absent when the report has no such number
+  std::string problem;          // then: why
+  bool met = false;             // true for every disputed one that has a value
 };
 
 // Runs the scenario with the changes and returns its report.
 using RunChanged = std::function<Json(const std::map<std::string, Json>& set)>;
 
 // One judgement per expectation, in their order. Equal changes are run once.
-std::vector<Judgement> judge(const std::vector<ExpectSpec>& expect, const Json& report, const RunChanged& run);
+std::vector<Judgement> judge(const std::vector<ExpectSpec>& expect, const Json& report,
+                             const RunChanged& run);
 
 // "3 to 4.5", "at least 4", "at most 0.5"; empty when there is no band.
 std::string band_text(const ExpectSpec& expected);

@@ -34,14 +34,17 @@ TEST(Expect, FindsAValueByItsPointer) {
   ASSERT_NE(find_at(json, "/a/0/b~1c"), nullptr);
   EXPECT_EQ(find_at(json, "/a/0/b~1c")->integer, 1);
   EXPECT_EQ(find_at(json, "/a/1/d~0")->integer, 2);
-  for (const char* missing : {"/a/2", "/a/-1", "/a/x", "/b", "a", "/a/0/b~1c/e"}) EXPECT_EQ(find_at(json, missing), nullptr) << missing;
+  for (const char* missing : {"/a/2", "/a/-1", "/a/x", "/b", "a", "/a/0/b~1c/e"})
+    EXPECT_EQ(find_at(json, missing), nullptr) << missing;
 }
 
 TEST(Expect, ANumberInItsBandIsMet) {
   Diagnostics out;
-  const auto expect = read(R"([{"what": "in", "pointer": "/x", "min": 1, "max": 3}, {"what": "below", "pointer": "/x", "min": 3},
+  const auto expect = read(
+      R"([{"what": "in", "pointer": "/x", "min": 1, "max": 3}, {"what": "below", "pointer": "/x", "min": 3},
                                {"what": "above", "pointer": "/x", "max": 1}, {"what": "none", "pointer": "/y", "min": 1},
-                               {"what": "text", "pointer": "/t", "min": 1}])", out);
+                               {"what": "text", "pointer": "/t", "min": 1}])",
+      out);
   ASSERT_TRUE(out.ok()) << out.text();
   const auto judged = judge(expect, parsed(R"({"x": 2, "t": "2"})"), kNoRun);
   ASSERT_EQ(judged.size(), 5);
@@ -55,17 +58,20 @@ TEST(Expect, ANumberInItsBandIsMet) {
 
 TEST(Expect, AgainstIsARatioAndEqualChangesRunOnce) {
   Diagnostics out;
-  const auto expect = read(R"([{"what": "a", "pointer": "/x", "against": {"set": {"/size": 2}}, "min": 3, "max": 3},
+  const auto expect =
+      read(R"([{"what": "a", "pointer": "/x", "against": {"set": {"/size": 2}}, "min": 3, "max": 3},
                                {"what": "b", "pointer": "/y", "against": {"set": {"/size": 2}, "pointer": "/x"}, "min": 0.5, "max": 0.5},
                                {"what": "c", "pointer": "/x", "against": {"pointer": "/y"}, "min": 6, "max": 6},
-                               {"what": "d", "pointer": "/x", "against": {"pointer": "/zero"}, "min": 6}])", out);
+                               {"what": "d", "pointer": "/x", "against": {"pointer": "/zero"}, "min": 6}])",
+           out);
   ASSERT_TRUE(out.ok()) << out.text();
   int runs = 0;
-  const auto judged = judge(expect, parsed(R"({"x": 6, "y": 1, "zero": 0})"), [&](const std::map<std::string, Json>& set) {
-    ++runs;
-    EXPECT_EQ(set.at("/size").integer, 2);
-    return parsed(R"({"x": 2})");
-  });
+  const auto judged = judge(expect, parsed(R"({"x": 6, "y": 1, "zero": 0})"),
+                            [&](const std::map<std::string, Json>& set) {
+                              ++runs;
+                              EXPECT_EQ(set.at("/size").integer, 2);
+                              return parsed(R"({"x": 2})");
+                            });
   EXPECT_EQ(runs, 1);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(judged[i].met) << i;
   EXPECT_FALSE(judged[3].met);
@@ -73,7 +79,8 @@ TEST(Expect, AgainstIsARatioAndEqualChangesRunOnce) {
 
 TEST(Expect, ADisputedClaimIsShownAndNeverFails) {
   Diagnostics out;
-  const auto expect = read(R"([{"what": "a", "pointer": "/x", "max": 1, "claim": "C1", "disputed": true}])", out);
+  const auto expect =
+      read(R"([{"what": "a", "pointer": "/x", "max": 1, "claim": "C1", "disputed": true}])", out);
   ASSERT_TRUE(out.ok()) << out.text();
   const auto judged = judge(expect, parsed(R"({"x": 6})"), kNoRun);
   EXPECT_TRUE(judged[0].met);
@@ -83,14 +90,19 @@ TEST(Expect, ADisputedClaimIsShownAndNeverFails) {
 TEST(Expect, WhatCannotBeTestedIsReportedAtItsPlace) {
   const std::pair<const char*, const char*> wrong[] = {
       {R"([{"what": "a", "pointer": "/x"}])", "s.json:1:2: error: /expect/0: there is no band"},
-      {R"([{"what": "a", "pointer": "x", "min": 1}])", "/expect/0/pointer: \"x\" is not a JSON pointer"},
-      {R"([{"what": "a", "pointer": "/x", "min": 2, "max": 1}])", "/expect/0/max: \"max\" 1 is below \"min\" 2"},
-      {R"([{"what": "a", "pointer": "/x", "min": 2, "claim": "C20"}])", "there is no claim \"C20\""},
+      {R"([{"what": "a", "pointer": "x", "min": 1}])",
+       "/expect/0/pointer: \"x\" is not a JSON pointer"},
+      {R"([{"what": "a", "pointer": "/x", "min": 2, "max": 1}])",
+       "/expect/0/max: \"max\" 1 is below \"min\" 2"},
+      {R"([{"what": "a", "pointer": "/x", "min": 2, "claim": "C20"}])",
+       "there is no claim \"C20\""},
       {R"([{"what": "a", "pointer": "/x", "disputed": true}])", "no \"claim\" is named"},
       {R"([{"what": "a", "pointer": "/x", "min": 2, "against": {}}])", "nothing to compare with"},
-      {R"([{"what": "a", "pointer": "/x", "min": 2, "against": {"set": {"size": 1}}}])", "\"size\" is not a JSON pointer"},
+      {R"([{"what": "a", "pointer": "/x", "min": 2, "against": {"set": {"size": 1}}}])",
+       "\"size\" is not a JSON pointer"},
       {R"([{"what": "", "pointer": "/x", "min": 2}])", "/expect/0/what"},
-      {R"([{"what": "a", "pointer": "/x", "min": 2, "note": "n", "less": 1}])", "/expect/0/less: unknown key"},
+      {R"([{"what": "a", "pointer": "/x", "min": 2, "note": "n", "less": 1}])",
+       "/expect/0/less: unknown key"},
   };
   for (const auto& [text, message] : wrong) {
     Diagnostics out;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/jobs.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "sim/core/check.hpp"
 #include "sim/core/hash.hpp"
@@ -26,7 +26,8 @@ void JobBuilder::build() {
   for (const JobPlan& job : jobs_) endless_only = endless_only && job.run.until_end;
   if (endless_only && out_.ok()) {
     out_.error(scenario_.jobs.front().place, scenario_.jobs.front().pointer + "/repeat",
-               "every job repeats until the end, so there is no end", "give one job a number of iterations");
+               "every job repeats until the end, so there is no end",
+               "give one job a number of iterations");
   }
   out_.throw_if_errors();
 }
@@ -43,7 +44,8 @@ std::vector<LinkId> JobBuilder::links_of(const FaultSpec& fault) {
   } else if (const auto link = fabric_.find_link(fault.target)) {
     links = {*link, fabric_.link(*link).reverse};
   } else {
-    error(fault.place, fault.pointer + "/target", fmt::format("\"{}\" is not a node or a link of the fabric", fault.target),
+    error(fault.place, fault.pointer + "/target",
+          fmt::format("\"{}\" is not a node or a link of the fabric", fault.target),
           "see `weft topo FABRIC --names '*'`");
   }
   return links;
@@ -52,7 +54,7 @@ std::vector<LinkId> JobBuilder::links_of(const FaultSpec& fault) {
 void JobBuilder::apply_faults() {
   struct Spell {
     Time from, until;
-    double left;   // share of the capacity
+    double left;  // share of the capacity
   };
   std::map<LinkId, std::vector<Spell>> spells;
   for (const FaultSpec& fault : scenario_.faults) {
@@ -65,7 +67,8 @@ void JobBuilder::apply_faults() {
       const Tier tier = fabric_.link(l).tier;
       if (down && !fault.until) {
         if (fault.at.ps > 0 || tier == Tier::scale_up || tier == Tier::host) {
-          error(fault.place, fault.pointer, "not yet: losing a link for good while the run goes on, or inside a server",
+          error(fault.place, fault.pointer,
+                "not yet: losing a link for good while the run goes on, or inside a server",
                 "put the fault of a network link at 0 s, give \"until\", or degrade the link");
           break;
         }
@@ -99,7 +102,8 @@ void JobBuilder::add_job(const JobSpec& spec, Placement& placement) {
   job.spec = &spec;
   job.run.start = spec.start;
   job.run.first_op = static_cast<std::uint32_t>(workload_.operations.size());
-  if (spec.repeat.kind == Json::Kind::integer) job.run.iterations = static_cast<std::uint32_t>(spec.repeat.integer);
+  if (spec.repeat.kind == Json::Kind::integer)
+    job.run.iterations = static_cast<std::uint32_t>(spec.repeat.integer);
   job.run.until_end = spec.repeat.is_string();
   label_ = static_cast<std::uint32_t>(workload_.labels.size());
   workload_.labels.push_back(spec.name);
@@ -110,14 +114,16 @@ void JobBuilder::add_job(const JobSpec& spec, Placement& placement) {
   job.run.end_op = static_cast<std::uint32_t>(workload_.operations.size());
 }
 
-std::optional<std::vector<NodeId>> JobBuilder::take_gpus(const JobSpec& spec, Placement& placement) {
+std::optional<std::vector<NodeId>> JobBuilder::take_gpus(const JobSpec& spec,
+                                                         Placement& placement) {
   const auto& limit = spec.placement.gpus_per_server;
   const std::size_t per_server = limit ? static_cast<std::size_t>(*limit) : Placement::kAllOfServer;
   const auto wanted = spec.gpus ? static_cast<std::size_t>(*spec.gpus) : placement.free(per_server);
   auto gpus = placement.take(wanted, spec.placement.policy, jobs_.size(), per_server);
   if (!gpus || gpus->empty()) {
     error(spec.place, spec.pointer + "/gpus",
-          fmt::format("{} GPUs are wanted, {} of {} are free", wanted, placement.free(per_server), fabric_.gpus().size()),
+          fmt::format("{} GPUs are wanted, {} of {} are free", wanted, placement.free(per_server),
+                      fabric_.gpus().size()),
           "ask for fewer, or enlarge /fabric");
     return std::nullopt;
   }
@@ -125,21 +131,24 @@ std::optional<std::vector<NodeId>> JobBuilder::take_gpus(const JobSpec& spec, Pl
 }
 
 const AlgorithmEntry* JobBuilder::find_algorithm(const JobSpec& spec, const GroupShape& shape) {
-  const std::string name = spec.algorithm.empty() ? default_algorithm(*spec.collective, shape) : spec.algorithm;
+  const std::string name =
+      spec.algorithm.empty() ? default_algorithm(*spec.collective, shape) : spec.algorithm;
   std::vector<std::string> names;
   for (const AlgorithmEntry* entry : algorithms_) {
     if (entry->name == name) {
       if (entry->supports(*spec.collective, shape)) return entry;
-      error(spec.place, spec.pointer + "/algorithm",
-            fmt::format("{} cannot do {} over this group", name, write_config(*spec.collective).text),
-            "leave \"algorithm\" out to let weft choose");
+      error(
+          spec.place, spec.pointer + "/algorithm",
+          fmt::format("{} cannot do {} over this group", name, write_config(*spec.collective).text),
+          "leave \"algorithm\" out to let weft choose");
       return nullptr;
     }
     names.emplace_back(entry->name);
   }
   const auto nearest = nearest_name(name, names);
   error(spec.place, spec.pointer + "/algorithm",
-        fmt::format("\"{}\" is not an algorithm{}", name, nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
+        fmt::format("\"{}\" is not an algorithm{}", name,
+                    nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
         "one of " + join(names, ", "));
   return nullptr;
 }
@@ -147,16 +156,19 @@ const AlgorithmEntry* JobBuilder::find_algorithm(const JobSpec& spec, const Grou
 void JobBuilder::add_collective(const JobSpec& spec, JobPlan& job, Placement& placement) {
   const auto gpus = take_gpus(spec, placement);
   if (!gpus) return;
-  const std::size_t size = spec.group_size ? static_cast<std::size_t>(*spec.group_size) : gpus->size();
+  const std::size_t size =
+      spec.group_size ? static_cast<std::size_t>(*spec.group_size) : gpus->size();
   const std::size_t stride = spec.group_size ? static_cast<std::size_t>(spec.group_stride) : 1;
   if (gpus->size() % (size * stride) != 0) {
     error(spec.place, spec.pointer + "/group_size",
-          fmt::format("{} GPUs cannot be split into groups of {} with stride {}", gpus->size(), size, stride),
+          fmt::format("{} GPUs cannot be split into groups of {} with stride {}", gpus->size(),
+                      size, stride),
           "group_size x group_stride must divide the number of GPUs");
     return;
   }
   if (static_cast<std::size_t>(spec.root) >= size) {
-    error(spec.place, spec.pointer + "/root", fmt::format("there is no rank {} in a group of {}", spec.root, size),
+    error(spec.place, spec.pointer + "/root",
+          fmt::format("there is no rank {} in a group of {}", spec.root, size),
           fmt::format("ranks count from 0 to {}", size - 1));
     return;
   }
@@ -165,7 +177,8 @@ void JobBuilder::add_collective(const JobSpec& spec, JobPlan& job, Placement& pl
   for (std::size_t block = 0; block < gpus->size(); block += size * stride) {
     for (std::size_t offset = 0; offset < stride; ++offset) {
       GroupPlan& group = job.groups.emplace_back();
-      for (std::size_t k = 0; k < size; ++k) group.gpus.push_back((*gpus)[block + offset + k * stride]);
+      for (std::size_t k = 0; k < size; ++k)
+        group.gpus.push_back((*gpus)[block + offset + k * stride]);
       if (!add_group(spec, job, group)) return;
     }
   }
@@ -180,8 +193,8 @@ bool JobBuilder::add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) 
   request.kind = *spec.collective;
   request.size = *spec.size;
   request.root = static_cast<std::uint32_t>(spec.root);
-  request.channels = static_cast<std::uint32_t>(
-      spec.channels.value_or(static_cast<std::int64_t>(std::clamp<std::size_t>(shape.orders.size(), 1, 64))));
+  request.channels = static_cast<std::uint32_t>(spec.channels.value_or(
+      static_cast<std::int64_t>(std::clamp<std::size_t>(shape.orders.size(), 1, 64))));
   request.chunk = spec.chunk.value_or(Bytes{0});
   const Schedule schedule = algorithm->build(request, shape);
   job.algorithm = schedule.algorithm;
@@ -189,9 +202,11 @@ bool JobBuilder::add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) 
   std::size_t most = 1;
   for (const Phase& phase : schedule.phases) most = std::max(most, phase.channels.size());
   job.channels = std::min<std::size_t>(request.channels, most);
-  const bool in_switch = !schedule.phases.empty() && schedule.phases.front().channels.front().form == Channel::Form::in_switch;
+  const bool in_switch = !schedule.phases.empty() &&
+                         schedule.phases.front().channels.front().form == Channel::Form::in_switch;
   if (in_switch && shape.switch_rate.bps > 0 && job.groups.size() == 1) {
-    job.notes.push_back(fmt::format("the switches reduce at most {} per GPU", to_text_bytes(shape.switch_rate)));
+    job.notes.push_back(
+        fmt::format("the switches reduce at most {} per GPU", to_text_bytes(shape.switch_rate)));
   }
   CollectiveOptions options;
   options.costs = scenario_.models.collective;
@@ -204,11 +219,13 @@ bool JobBuilder::add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) 
   return true;
 }
 
-std::optional<NodeId> JobBuilder::find_gpu(const std::string& name, const Place& place, const std::string& pointer) {
+std::optional<NodeId> JobBuilder::find_gpu(const std::string& name, const Place& place,
+                                           const std::string& pointer) {
   const auto node = fabric_.find_node(name);
   if (node && fabric_.node(*node).kind == NodeKind::gpu) return node;
   error(place, pointer, fmt::format("\"{}\" is not a GPU of the fabric", name),
-        fmt::format("GPUs are named {} ... {}", fabric_.name(fabric_.gpus().front()), fabric_.name(fabric_.gpus().back())));
+        fmt::format("GPUs are named {} ... {}", fabric_.name(fabric_.gpus().front()),
+                    fabric_.name(fabric_.gpus().back())));
   return std::nullopt;
 }
 
@@ -217,7 +234,8 @@ FlowPlan JobBuilder::add_transfer(const Transfer& transfer, Bytes size) {
   FlowPlan flow;
   OpId last;
   for (const Leg& leg : transfer.legs) {
-    const std::uint32_t way = workload_.add_way(leg.route.shares, leg.route.latency + leg.startup, leg.cap);
+    const std::uint32_t way =
+        workload_.add_way(leg.route.shares, leg.route.latency + leg.startup, leg.cap);
     const OpId op = workload_.add_flow(way, size);
     workload_.operations[op].label = label_;
     if (last.valid()) workload_.depend(last, op);
@@ -233,7 +251,9 @@ void JobBuilder::add_p2p(const JobSpec& spec, JobPlan& job) {
   const auto src = find_gpu(spec.p2p->src, spec.place, spec.pointer + "/p2p/src");
   const auto dst = find_gpu(spec.p2p->dst, spec.place, spec.pointer + "/p2p/dst");
   if (!src || !dst) return;
-  if (src == dst) return error(spec.place, spec.pointer + "/p2p/dst", "a copy from a GPU to itself crosses nothing", "name two GPUs");
+  if (src == dst)
+    return error(spec.place, spec.pointer + "/p2p/dst",
+                 "a copy from a GPU to itself crosses nothing", "name two GPUs");
   TransferOptions options;
   options.via = spec.p2p->via;
   options.peer_access = spec.p2p->peer_access;
@@ -243,7 +263,8 @@ void JobBuilder::add_p2p(const JobSpec& spec, JobPlan& job) {
   for (const auto& [from, to] : {std::pair{*src, *dst}, std::pair{*dst, *src}}) {
     const auto transfer = routes_.transfer(from, to, options);
     if (!transfer) {
-      error(spec.place, spec.pointer + "/p2p/via", fmt::format("there is no such way from {} to {}", spec.p2p->src, spec.p2p->dst),
+      error(spec.place, spec.pointer + "/p2p/via",
+            fmt::format("there is no such way from {} to {}", spec.p2p->src, spec.p2p->dst),
             "leave \"via\" out to take what the runtime would");
       return;
     }
@@ -258,16 +279,19 @@ void JobBuilder::add_p2p(const JobSpec& spec, JobPlan& job) {
   }
 }
 
-bool JobBuilder::add_flow(const JobSpec& spec, JobPlan& job, NodeId src, NodeId dst, Bytes size, Time start) {
+bool JobBuilder::add_flow(const JobSpec& spec, JobPlan& job, NodeId src, NodeId dst, Bytes size,
+                          Time start) {
   if (job.flows.size() >= kMostFlows) {
     throw LimitReached(fmt::format("more than {} flows", kMostFlows));
   }
   TransferOptions options;
   options.routing = fabric_.routing();
-  options.hash = mix64(static_cast<std::uint64_t>(scenario_.seed) * 0x9e3779b97f4a7c15ULL + job.flows.size());
+  options.hash =
+      mix64(static_cast<std::uint64_t>(scenario_.seed) * 0x9e3779b97f4a7c15ULL + job.flows.size());
   const auto transfer = routes_.transfer(src, dst, options);
   if (!transfer) {
-    error(spec.place, spec.pointer, fmt::format("{} cannot reach {}", fabric_.name(src), fabric_.name(dst)),
+    error(spec.place, spec.pointer,
+          fmt::format("{} cannot reach {}", fabric_.name(src), fabric_.name(dst)),
           "no link, no peer access, no host memory and no network between them");
     return false;
   }
@@ -300,7 +324,9 @@ void JobBuilder::add_pattern(const JobSpec& spec, JobPlan& job, Placement& place
     return;
   }
   Random random(static_cast<std::uint64_t>(scenario_.seed), "pattern", jobs_.size());
-  const auto send = [&](std::uint32_t a, std::uint32_t b) { return add_flow(spec, job, (*gpus)[a], (*gpus)[b], *spec.size, {}); };
+  const auto send = [&](std::uint32_t a, std::uint32_t b) {
+    return add_flow(spec, job, (*gpus)[a], (*gpus)[b], *spec.size, {});
+  };
   switch (*spec.pattern) {
     case Pattern::permutation: {
       const auto to = random.cyclic_permutation(n);
@@ -336,15 +362,18 @@ void JobBuilder::add_pattern(const JobSpec& spec, JobPlan& job, Placement& place
 
 std::string default_algorithm(CollectiveKind kind, const GroupShape& shape) {
   switch (kind) {
-    case CollectiveKind::all_reduce: return shape.switch_reduces ? "in_switch" : "ring";
+    case CollectiveKind::all_reduce:
+      return shape.switch_reduces ? "in_switch" : "ring";
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::broadcast:
-    case CollectiveKind::reduce: return "ring";
+    case CollectiveKind::reduce:
+      return "ring";
     case CollectiveKind::all_to_all:
     case CollectiveKind::gather:
     case CollectiveKind::scatter:
-    case CollectiveKind::send_recv: return "direct";
+    case CollectiveKind::send_recv:
+      return "direct";
   }
   return "ring";
 }

@@ -41,8 +41,14 @@ struct JobPlan {
 
 class JobBuilder {
  public:
-  JobBuilder(const Fabric& fabric, const Scenario& scenario, std::span<const AlgorithmEntry* const> algorithms, Diagnostics& out)
-      : fabric_(fabric), scenario_(scenario), algorithms_(algorithms), out_(out), routes_(fabric), builder_(routes_, workload_) {}
+  JobBuilder(const Fabric& fabric, const Scenario& scenario,
+             std::span<const AlgorithmEntry* const> algorithms, Diagnostics& out)
+      : fabric_(fabric),
+        scenario_(scenario),
+        algorithms_(algorithms),
+        out_(out),
+        routes_(fabric),
+        builder_(routes_, workload_) {}
 
   // Throws InputError with every problem of every job.
   void build();
@@ -53,7 +59,8 @@ class JobBuilder {
   const std::vector<ScheduledChange>& changes() const { return changes_; }
 
  private:
-  void error(const Place& place, const std::string& pointer, std::string fact, std::string cure = {}) {
+  void error(const Place& place, const std::string& pointer, std::string fact,
+             std::string cure = {}) {
     out_.error(place, pointer, std::move(fact), std::move(cure));
   }
   void apply_faults();
@@ -63,7 +70,8 @@ class JobBuilder {
   const AlgorithmEntry* find_algorithm(const JobSpec& spec, const GroupShape& shape);
   void add_collective(const JobSpec& spec, JobPlan& job, Placement& placement);
   bool add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group);
-  std::optional<NodeId> find_gpu(const std::string& name, const Place& place, const std::string& pointer);
+  std::optional<NodeId> find_gpu(const std::string& name, const Place& place,
+                                 const std::string& pointer);
   FlowPlan add_transfer(const Transfer& transfer, Bytes size);
   void add_p2p(const JobSpec& spec, JobPlan& job);
   bool add_flow(const JobSpec& spec, JobPlan& job, NodeId src, NodeId dst, Bytes size, Time start);
@@ -79,7 +87,7 @@ class JobBuilder {
   CollectiveBuilder builder_;
   std::vector<JobPlan> jobs_;
   std::vector<ScheduledChange> changes_;
-  std::uint32_t label_ = 0;   // of the running job
+  std::uint32_t label_ = 0;  // of the running job
 };
 
 // What weft runs when the scenario names no algorithm.

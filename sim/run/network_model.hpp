@@ -21,12 +21,13 @@
 namespace weft {
 
 struct FlowRequest {
-  std::span<const Share> shares;  // copied by the model; no resource twice. Empty: the flow takes only its latency.
-  Bytes size;                     // payload at weight 1
-  Time latency;                   // fixed part: the last byte arrives this much after the last one left
-  Bandwidth cap{0};               // rate limit of the flow itself, 0 for none
-  double fairness = 1;            // weight in max-min sharing (number of connections it stands for)
-  std::uint64_t tag = 0;          // handed back in FlowDone
+  std::span<const Share>
+      shares;    // copied by the model; no resource twice. Empty: the flow takes only its latency.
+  Bytes size;    // payload at weight 1
+  Time latency;  // fixed part: the last byte arrives this much after the last one left
+  Bandwidth cap{0};       // rate limit of the flow itself, 0 for none
+  double fairness = 1;    // weight in max-min sharing (number of connections it stands for)
+  std::uint64_t tag = 0;  // handed back in FlowDone
 };
 
 struct FlowDone {
@@ -37,16 +38,16 @@ struct FlowDone {
 
 // How a model solves; all options keep the result the same within the stated laws.
 struct NetworkOptions {
-  bool merge_classes = true;    // flows with the same shares, cap and fairness are solved as one
-  bool remember_repeats = true; // a set of flows on the same capacities is solved once
+  bool merge_classes = true;     // flows with the same shares, cap and fairness are solved as one
+  bool remember_repeats = true;  // a set of flows on the same capacities is solved once
 };
 
 // What a model did, for the report.
 struct NetworkCounters {
-  std::uint64_t events = 0;          // instants at which something changed
-  std::uint64_t solves = 0;          // components solved
-  std::uint64_t remembered = 0;      // solutions taken from memory
-  std::uint64_t merged_flows = 0;    // flows that shared another's class
+  std::uint64_t events = 0;        // instants at which something changed
+  std::uint64_t solves = 0;        // components solved
+  std::uint64_t remembered = 0;    // solutions taken from memory
+  std::uint64_t merged_flows = 0;  // flows that shared another's class
 };
 
 class NetworkModel {

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/report.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "sim/core/check.hpp"
 
 namespace weft {
 namespace {
 
-std::string time_text(double seconds) { return to_text(Time{static_cast<std::int64_t>(seconds * 1e12 + 0.5)}); }
-std::string bytes_text(double bytes) { return to_text(Bytes{static_cast<std::int64_t>(bytes + 0.5)}); }
+std::string time_text(double seconds) {
+  return to_text(Time{static_cast<std::int64_t>(seconds * 1e12 + 0.5)});
+}
+std::string bytes_text(double bytes) {
+  return to_text(Bytes{static_cast<std::int64_t>(bytes + 0.5)});
+}
 
 Json to_json(const JobReport& job) {
   Json out = Json::object();
@@ -144,26 +148,33 @@ std::string summary(const Report& report) {
   std::string out;
   const auto line = [&](const std::string& text) { out += text + "\n"; };
   if (!report.scenario.empty() || !report.question.empty()) {
-    line(report.question.empty() ? report.scenario : report.scenario.empty() ? report.question : report.scenario + ": " + report.question);
+    line(report.question.empty()   ? report.scenario
+         : report.scenario.empty() ? report.question
+                                   : report.scenario + ": " + report.question);
   }
   const double ratio = report.bound_s > 0 ? report.time_s / report.bound_s : 0;
-  line(fmt::format("time {}   bound {}   ratio {:.3f}   set by {}", time_text(report.time_s), time_text(report.bound_s), ratio,
+  line(fmt::format("time {}   bound {}   ratio {:.3f}   set by {}", time_text(report.time_s),
+                   time_text(report.bound_s), ratio,
                    report.bound_by.empty() ? "nothing that moves" : report.bound_by));
-  line(fmt::format("fabric {}   fidelity {}   seed {}   fingerprint {}", report.fabric, report.fidelity, report.seed,
-                   report.fingerprint));
+  line(fmt::format("fabric {}   fidelity {}   seed {}   fingerprint {}", report.fabric,
+                   report.fidelity, report.seed, report.fingerprint));
   line("");
   for (const JobReport& job : report.jobs) {
     if (!job.collective.empty()) {
-      line(fmt::format("{}: {} of {} over {} GPUs, {} with {} channel{}: {}, algbw {:.2f} GB/s, busbw {:.2f} GB/s", job.name,
-                       job.collective, bytes_text(job.bytes), job.ranks, job.algorithm, job.channels, job.channels == 1 ? "" : "s",
-                       time_text(job.time_s), job.algbw_gbs, job.busbw_gbs));
+      line(fmt::format(
+          "{}: {} of {} over {} GPUs, {} with {} channel{}: {}, algbw {:.2f} GB/s, busbw {:.2f} "
+          "GB/s",
+          job.name, job.collective, bytes_text(job.bytes), job.ranks, job.algorithm, job.channels,
+          job.channels == 1 ? "" : "s", time_text(job.time_s), job.algbw_gbs, job.busbw_gbs));
     } else {
-      line(fmt::format("{}: {} of {}: {}", job.name, job.kind, bytes_text(job.bytes), time_text(job.time_s)));
+      line(fmt::format("{}: {} of {}: {}", job.name, job.kind, bytes_text(job.bytes),
+                       time_text(job.time_s)));
     }
     if (job.groups.size() > 1) {
       const auto [fast, slow] = std::ranges::minmax_element(job.groups, {}, &GroupReport::time_s);
-      line(fmt::format("  {} groups: fastest {}, slowest {} ({} ... {})", job.groups.size(), time_text(fast->time_s),
-                       time_text(slow->time_s), slow->gpus.front(), slow->gpus.back()));
+      line(fmt::format("  {} groups: fastest {}, slowest {} ({} ... {})", job.groups.size(),
+                       time_text(fast->time_s), time_text(slow->time_s), slow->gpus.front(),
+                       slow->gpus.back()));
     }
     for (const std::string& note : job.notes) line("  " + note);
   }
@@ -171,8 +182,8 @@ std::string summary(const Report& report) {
     line("");
     line(fmt::format("{:<24} {:>24} {:>12} {:>12} {:>12}", "from", "to", "size", "finish", "GB/s"));
     for (const FlowReport& flow : report.flows) {
-      line(fmt::format("{:<24} {:>24} {:>12} {:>12} {:>12.2f}", flow.src, flow.dst, bytes_text(flow.bytes), time_text(flow.finish_s),
-                       flow.rate_gbs));
+      line(fmt::format("{:<24} {:>24} {:>12} {:>12} {:>12.2f}", flow.src, flow.dst,
+                       bytes_text(flow.bytes), time_text(flow.finish_s), flow.rate_gbs));
     }
     if (report.flows_cut > 0) line(fmt::format("... and {} more flows", report.flows_cut));
   }
@@ -180,18 +191,22 @@ std::string summary(const Report& report) {
     line("");
     line(fmt::format("{:<44} {:>8} {:>16}", "what limits it", "in use", "gain if infinite"));
     for (const Bottleneck& b : report.bottlenecks) {
-      line(fmt::format("{:<44} {:>7.1f}% {:>16}", b.resource, 100 * b.share, time_text(b.gain_if_infinite_s)));
+      line(fmt::format("{:<44} {:>7.1f}% {:>16}", b.resource, 100 * b.share,
+                       time_text(b.gain_if_infinite_s)));
     }
     const auto gains = [](const Bottleneck& b) { return b.gain_if_infinite_s > 0; };
     if (report.explained && std::ranges::none_of(report.bottlenecks, gains)) {
-      line("no link: latency, or the collective's own pace (chunks in flight, reduction in the switch)");
+      line(
+          "no link: latency, or the collective's own pace (chunks in flight, reduction in the "
+          "switch)");
     }
   }
   if (!report.links.empty()) {
     line("");
     line(fmt::format("{:<44} {:>12} {:>12} {:>8}", "busiest links", "class", "bytes", "in use"));
     for (const LinkReport& link : report.links) {
-      line(fmt::format("{:<44} {:>12} {:>12} {:>7.1f}%", link.id, link.link_class, bytes_text(link.bytes), 100 * link.utilisation));
+      line(fmt::format("{:<44} {:>12} {:>12} {:>7.1f}%", link.id, link.link_class,
+                       bytes_text(link.bytes), 100 * link.utilisation));
     }
     if (report.links_cut > 0) line(fmt::format("... and {} more links", report.links_cut));
   }
@@ -199,15 +214,18 @@ std::string summary(const Report& report) {
     line("");
     line("critical path");
     for (const CriticalStep& step : report.critical_path) {
-      line(fmt::format("  {:>12}  {:<36} {} at {}", time_text(step.duration_s), step.op, step.resource, time_text(step.start_s)));
+      line(fmt::format("  {:>12}  {:<36} {} at {}", time_text(step.duration_s), step.op,
+                       step.resource, time_text(step.start_s)));
     }
   }
   line("");
-  line(fmt::format("values: {} measured, {} from datasheets, {} assumed", report.evidence.measured, report.evidence.datasheet,
-                   report.evidence.assumed));
-  for (const Warning& warning : report.warnings) line(fmt::format("warning ({}): {}", warning.code, warning.text));
+  line(fmt::format("values: {} measured, {} from datasheets, {} assumed", report.evidence.measured,
+                   report.evidence.datasheet, report.evidence.assumed));
+  for (const Warning& warning : report.warnings)
+    line(fmt::format("warning ({}): {}", warning.code, warning.text));
   // Names come from files; a terminal must not obey them.
-  std::ranges::replace_if(out, [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == 0x7F; }, '?');
+  std::ranges::replace_if(
+      out, [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == 0x7F; }, '?');
   return out;
 }
 

@@ -15,23 +15,23 @@
 namespace weft {
 
 struct GroupReport {
-  std::vector<std::string> gpus;   // first and last, for people
+  std::vector<std::string> gpus;  // first and last, for people
   std::size_t ranks = 0;
   double time_s = 0;
 };
 
 struct JobReport {
   std::string name, kind;
-  std::string collective, algorithm;       // collective jobs
+  std::string collective, algorithm;  // collective jobs
   std::size_t ranks = 0;
   std::size_t channels = 0;
-  double bytes = 0;                        // of the collective or of all flows
-  double time_s = 0;                       // mean of the iterations
+  double bytes = 0;   // of the collective or of all flows
+  double time_s = 0;  // mean of the iterations
   double start_s = 0, finish_s = 0;
   std::size_t iterations = 0;
   double algbw_gbs = 0, busbw_gbs = 0;
-  std::vector<GroupReport> groups;         // more than one group
-  std::vector<std::string> notes;          // "group of one: no traffic"
+  std::vector<GroupReport> groups;  // more than one group
+  std::vector<std::string> notes;   // "group of one: no traffic"
 };
 
 struct FlowReport {
@@ -51,7 +51,7 @@ struct CriticalStep {
 
 struct Bottleneck {
   std::string resource;
-  double share = 0;                        // of the time that it is in use
+  double share = 0;  // of the time that it is in use
   double gain_if_infinite_s = 0;
 };
 
@@ -63,22 +63,22 @@ struct Report {
   std::string version, scenario, question, fidelity, fabric, fingerprint;
   std::int64_t seed = 1;
   double time_s = 0, bound_s = 0;
-  std::string bound_by;                    // the resource that sets the bound
+  std::string bound_by;  // the resource that sets the bound
   std::uint64_t events = 0;
-  double wall_s = 0;                       // filled in by the caller, who has a clock
-  std::int64_t peak_rss_bytes = 0;         // the same
+  double wall_s = 0;                // filled in by the caller, who has a clock
+  std::int64_t peak_rss_bytes = 0;  // the same
   std::vector<JobReport> jobs;
   std::vector<FlowReport> flows;
   std::vector<LinkReport> links;
   std::size_t flows_cut = 0, links_cut = 0;  // left out by the cap
   std::vector<CriticalStep> critical_path;
-  bool explained = false;                    // the gains below were computed, not left at zero
-  std::vector<Bottleneck> bottlenecks;       // one per tier and class of links in use
+  bool explained = false;                         // the gains below were computed, not left at zero
+  std::vector<Bottleneck> bottlenecks;            // one per tier and class of links in use
   std::vector<std::pair<Tier, LinkClass>> tiers;  // of each bottleneck, before they are sorted
   Evidence evidence;
   NetworkCounters network;
   std::vector<Warning> warnings;
-  Json effective;                          // the resolved scenario
+  Json effective;  // the resolved scenario
 
   const JobReport& job(std::string_view name) const;
 };

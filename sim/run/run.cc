@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/run.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "sim/run/jobs.hpp"
 
 namespace weft {
 namespace {
 
-constexpr std::size_t kMostExplainedLinks = 50'000;      // beyond these a second run costs too much to be a courtesy
+constexpr std::size_t kMostExplainedLinks =
+    50'000;  // beyond these a second run costs too much to be a courtesy
 constexpr std::size_t kMostExplainedOps = 100'000;
 constexpr std::int64_t kAsGoodAsInfinite = 1000;
 constexpr std::size_t kMostPathSteps = 50;
@@ -20,7 +21,10 @@ constexpr std::size_t kMostPathSteps = 50;
 class Run {
  public:
   Run(const Fabric& fabric, const Scenario& scenario, const RunContext& context, Diagnostics& out)
-      : fabric_(fabric), scenario_(scenario), context_(context), builder_(fabric, scenario, context.algorithms, out) {
+      : fabric_(fabric),
+        scenario_(scenario),
+        context_(context),
+        builder_(fabric, scenario, context.algorithms, out) {
     builder_.build();
   }
 
@@ -60,14 +64,19 @@ class Run {
     if (scenario_.observe.critical_path) add_critical_path(executor, report);
     const auto late = [](const ScheduledChange& change) { return change.when.ps > 0; };
     if (scenario_.fidelity == Fidelity::analytic && std::ranges::any_of(builder_.changes(), late)) {
-      report.warnings.push_back({"analytic-faults", "at analytic level a fault acts only on flows that start after it; use fluid"});
+      report.warnings.push_back(
+          {"analytic-faults",
+           "at analytic level a fault acts only on flows that start after it; use fluid"});
     }
     for (const JobSpec& job : scenario_.jobs) {
       if (!job.expand || !job.chunk) continue;
-      report.warnings.push_back({"chunk", fmt::format("{}: the expanded form moves whole units and ignores \"chunk\"", job.name)});
+      report.warnings.push_back(
+          {"chunk",
+           fmt::format("{}: the expanded form moves whole units and ignores \"chunk\"", job.name)});
     }
     if (network_traffic_ <= 0) {
-      report.warnings.push_back({"no-traffic", "no communication found: nothing in this scenario crosses a link"});
+      report.warnings.push_back(
+          {"no-traffic", "no communication found: nothing in this scenario crosses a link"});
     }
     return report;
   }
@@ -85,7 +94,8 @@ class Run {
     job.start_s = times.started.seconds();
     job.finish_s = times.finished.seconds();
     job.notes = meta.notes;
-    for (const Time iteration : times.iterations) job.time_s += iteration.seconds() / static_cast<double>(times.iterations.size());
+    for (const Time iteration : times.iterations)
+      job.time_s += iteration.seconds() / static_cast<double>(times.iterations.size());
     if (spec.collective) {
       job.collective = write_config(*spec.collective).text;
       job.algorithm = meta.algorithm;
@@ -94,8 +104,11 @@ class Run {
       job.busbw_gbs = job.algbw_gbs * busbw_factor(*spec.collective, meta.ranks);
       if (meta.groups.size() > 1) {
         for (const GroupPlan& group : meta.groups) {
-          const Time took = executor.times(group.last).finished - executor.times(group.first).started;
-          job.groups.push_back({{fabric_.name(group.gpus.front()), fabric_.name(group.gpus.back())}, group.gpus.size(), took.seconds()});
+          const Time took =
+              executor.times(group.last).finished - executor.times(group.first).started;
+          job.groups.push_back({{fabric_.name(group.gpus.front()), fabric_.name(group.gpus.back())},
+                                group.gpus.size(),
+                                took.seconds()});
         }
       }
     }
@@ -105,8 +118,10 @@ class Run {
         ++report.flows_cut;
         continue;
       }
-      const double start = executor.times(flow.first).started.seconds(), finish = executor.times(flow.last).finished.seconds();
-      report.flows.push_back({flow.id, fabric_.name(flow.src), fabric_.name(flow.dst), flow.size.value(), start, finish,
+      const double start = executor.times(flow.first).started.seconds(),
+                   finish = executor.times(flow.last).finished.seconds();
+      report.flows.push_back({flow.id, fabric_.name(flow.src), fabric_.name(flow.dst),
+                              flow.size.value(), start, finish,
                               finish > start ? flow.size.value() / (finish - start) * 1e-9 : 0});
     }
   }
@@ -125,7 +140,8 @@ class Run {
       if (bytes <= 0) continue;
       network_traffic_ += bytes;
       const Link& link = fabric_.link(LinkId{l});
-      const double utilisation = time > 0 && link.rate.bps > 0 ? bytes / link.rate.bytes_per_s() / time : 0;
+      const double utilisation =
+          time > 0 && link.rate.bps > 0 ? bytes / link.rate.bytes_per_s() / time : 0;
       used.push_back({LinkId{l}, bytes, utilisation});
       double& most = tiers[{link.tier, link.link_class}];
       most = std::max(most, utilisation);
@@ -137,17 +153,20 @@ class Run {
     }
     if (bound_link.valid()) report.bound_by = fabric_.name(bound_link);
     const std::size_t top = std::min(used.size(), static_cast<std::size_t>(scenario_.observe.top));
-    std::ranges::partial_sort(used, used.begin() + static_cast<std::ptrdiff_t>(top), [](const Used& a, const Used& b) {
-      return a.utilisation != b.utilisation ? a.utilisation > b.utilisation : a.link < b.link;
-    });
+    std::ranges::partial_sort(
+        used, used.begin() + static_cast<std::ptrdiff_t>(top), [](const Used& a, const Used& b) {
+          return a.utilisation != b.utilisation ? a.utilisation > b.utilisation : a.link < b.link;
+        });
     for (std::size_t i = 0; i < top; ++i) {
       const Link& link = fabric_.link(used[i].link);
-      report.links.push_back({fabric_.name(used[i].link), write_config(link.link_class).text, write_config(link.tier).text,
-                              used[i].bytes, used[i].utilisation});
+      report.links.push_back({fabric_.name(used[i].link), write_config(link.link_class).text,
+                              write_config(link.tier).text, used[i].bytes, used[i].utilisation});
     }
     report.links_cut = used.size() - top;
     for (const auto& [key, utilisation] : tiers) {
-      report.bottlenecks.push_back({write_config(key.first).text + " (" + write_config(key.second).text + ")", utilisation, 0});
+      report.bottlenecks.push_back(
+          {write_config(key.first).text + " (" + write_config(key.second).text + ")", utilisation,
+           0});
       report.tiers.push_back(key);
     }
   }
@@ -156,9 +175,12 @@ class Run {
     OpId last;
     for (std::uint32_t i = 0; i < builder_.workload().operations.size(); ++i) {
       const Time finished = executor.times(OpId{i}).finished;
-      if (finished <= executor.makespan() && (!last.valid() || finished > executor.times(last).finished)) last = OpId{i};
+      if (finished <= executor.makespan() &&
+          (!last.valid() || finished > executor.times(last).finished))
+        last = OpId{i};
     }
-    for (OpId at = last; at.valid() && report.critical_path.size() < kMostPathSteps; at = executor.times(at).cause) {
+    for (OpId at = last; at.valid() && report.critical_path.size() < kMostPathSteps;
+         at = executor.times(at).cause) {
       const Operation& operation = builder_.workload().operations[at];
       if (operation.kind == Operation::Kind::barrier) continue;
       CriticalStep step;
@@ -167,8 +189,11 @@ class Run {
       step.duration_s = (executor.times(at).finished - executor.times(at).started).seconds();
       // A delay after a flow is its latency, one after a barrier the software that starts a collective.
       const OpId cause = executor.times(at).cause;
-      const bool after_flow = cause.valid() && builder_.workload().operations[cause].kind == Operation::Kind::flow;
-      step.resource = operation.kind != Operation::Kind::delay ? slowest_of(operation.way) : after_flow ? "latency" : "software";
+      const bool after_flow =
+          cause.valid() && builder_.workload().operations[cause].kind == Operation::Kind::flow;
+      step.resource = operation.kind != Operation::Kind::delay ? slowest_of(operation.way)
+                      : after_flow                             ? "latency"
+                                                               : "software";
       report.critical_path.push_back(std::move(step));
     }
     std::ranges::reverse(report.critical_path);
@@ -195,7 +220,8 @@ class Run {
 };
 
 // What the scenario would gain if each tier that carries traffic were not in the way, by running it again without.
-void explain(const Fabric& fabric, const Scenario& scenario, const RunContext& context, Report& report) {
+void explain(const Fabric& fabric, const Scenario& scenario, const RunContext& context,
+             Report& report) {
   report.explained = true;
   for (std::size_t i = 0; i < report.bottlenecks.size(); ++i) {
     Fabric faster = fabric;
@@ -216,23 +242,28 @@ double busbw_factor(CollectiveKind kind, std::size_t ranks) {
   const double n = static_cast<double>(ranks);
   if (ranks < 1) return 0;
   switch (kind) {
-    case CollectiveKind::all_reduce: return 2 * (n - 1) / n;
+    case CollectiveKind::all_reduce:
+      return 2 * (n - 1) / n;
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_to_all:
     case CollectiveKind::gather:
-    case CollectiveKind::scatter: return (n - 1) / n;
+    case CollectiveKind::scatter:
+      return (n - 1) / n;
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
-    case CollectiveKind::send_recv: return 1;
+    case CollectiveKind::send_recv:
+      return 1;
   }
   return 0;
 }
 
-Report run_on(const Fabric& fabric, const Scenario& scenario, const RunContext& context, Diagnostics& out) {
+Report run_on(const Fabric& fabric, const Scenario& scenario, const RunContext& context,
+              Diagnostics& out) {
   Run run(fabric, scenario, context, out);
   Report report = run.execute();
-  if (context.explain && fabric.link_count() <= kMostExplainedLinks && run.operation_count() <= kMostExplainedOps) {
+  if (context.explain && fabric.link_count() <= kMostExplainedLinks &&
+      run.operation_count() <= kMostExplainedOps) {
     explain(fabric, scenario, context, report);
   }
   return report;

@@ -17,17 +17,20 @@ namespace weft {
 struct RunContext {
   LinkClasses link_classes;
   std::span<const AlgorithmEntry* const> algorithms;
-  std::function<std::unique_ptr<NetworkModel>(Fidelity, std::span<const Bandwidth> capacities, NetworkOptions)> make_network;
+  std::function<std::unique_ptr<NetworkModel>(Fidelity, std::span<const Bandwidth> capacities,
+                                              NetworkOptions)>
+      make_network;
   std::string version;
-  std::function<void(Time now, std::uint64_t events)> progress;   // may be empty
-  bool explain = true;   // bottlenecks by running again without each; costs a run per tier
+  std::function<void(Time now, std::uint64_t events)> progress;  // may be empty
+  bool explain = true;  // bottlenecks by running again without each; costs a run per tier
 };
 
 // Throws InputError (the scenario asks for what the fabric does not have), LimitReached, or Bug.
 Report run_scenario(const Scenario& scenario, const RunContext& context, Diagnostics& out);
 
 // The same on a fabric that is already built, for callers that ask many questions of one machine.
-Report run_on(const Fabric& fabric, const Scenario& scenario, const RunContext& context, Diagnostics& out);
+Report run_on(const Fabric& fabric, const Scenario& scenario, const RunContext& context,
+              Diagnostics& out);
 
 // bus bandwidth over algorithm bandwidth, as nccl-tests counts it.
 double busbw_factor(CollectiveKind kind, std::size_t ranks);

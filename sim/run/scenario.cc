@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/scenario.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace weft {
 namespace {
@@ -20,7 +20,8 @@ struct ScenarioFile {
   ObserveSpec observe;
   ModelsSpec models;
   std::vector<ExpectSpec> expect;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("weft", weft, "the file format");
     v("name", name, "the scenario's name");
     v("question", question, "what a person wants to know");
@@ -34,7 +35,8 @@ struct ScenarioFile {
     v("faults", faults, "what breaks, and when");
     v("observe", observe, "what to report");
     v("models", models, "details of the models");
-    v("expect", expect, "bands that a run of this scenario must stay in; checked by `weft check --run`");
+    v("expect", expect,
+      "bands that a run of this scenario must stay in; checked by `weft check --run`");
   }
 };
 
@@ -50,41 +52,56 @@ void read_fidelity(const Json& json, Fidelity& out, Diagnostics& diagnostics) {
 // Whether a problem was found in the job itself: then what the job lacks may only be what could not be read.
 bool has_problems(const JobSpec& job, const Diagnostics& out) {
   return std::ranges::any_of(out.problems(), [&](const Problem& problem) {
-    return problem.severity == Problem::Severity::error && problem.pointer.starts_with(job.pointer + "/");
+    return problem.severity == Problem::Severity::error &&
+           problem.pointer.starts_with(job.pointer + "/");
   });
 }
 
 void check_job(const JobSpec& job, const FabricSpec&, Diagnostics& out) {
-  if (job.place.line == 0 && job.pointer.empty()) return;  // not an object; reported when it was read
-  if (job.kind == JobKind::training || job.kind == JobKind::inference || job.kind == JobKind::trace) {
-    out.error(job.place, job.pointer + "/kind", fmt::format("not yet: {} jobs", write_config(*job.kind).text),
+  if (job.place.line == 0 && job.pointer.empty())
+    return;  // not an object; reported when it was read
+  if (job.kind == JobKind::training || job.kind == JobKind::inference ||
+      job.kind == JobKind::trace) {
+    out.error(job.place, job.pointer + "/kind",
+              fmt::format("not yet: {} jobs", write_config(*job.kind).text),
               "this version runs collectives, copies and flows");
     return;
   }
   if (has_problems(job, out)) return;
-  const int shapes = (job.collective ? 1 : 0) + (job.p2p ? 1 : 0) + (job.flows.empty() ? 0 : 1) + (job.pattern ? 1 : 0);
+  const int shapes = (job.collective ? 1 : 0) + (job.p2p ? 1 : 0) + (job.flows.empty() ? 0 : 1) +
+                     (job.pattern ? 1 : 0);
   if (shapes != 1) {
     out.error(job.place, job.pointer,
-              shapes == 0 ? "the job does nothing" : "the job is more than one of collective, p2p, flows and pattern",
+              shapes == 0 ? "the job does nothing"
+                          : "the job is more than one of collective, p2p, flows and pattern",
               "give exactly one of \"collective\", \"p2p\", \"flows\" and \"pattern\"");
     return;
   }
   if (job.kind) {
-    const JobKind real = job.collective ? JobKind::collective : job.p2p ? JobKind::p2p : JobKind::flows;
-    if (*job.kind != real) out.error(job.place, job.pointer + "/kind", "the kind does not fit the job's keys", "leave it out");
+    const JobKind real = job.collective ? JobKind::collective
+                         : job.p2p      ? JobKind::p2p
+                                        : JobKind::flows;
+    if (*job.kind != real)
+      out.error(job.place, job.pointer + "/kind", "the kind does not fit the job's keys",
+                "leave it out");
   }
   if ((job.collective || job.pattern) && !job.size) {
     out.error(job.place, job.pointer, "the key \"size\" is missing", "e.g. \"size\": \"1 GiB\"");
   }
   if (job.group_stride != 1 && !job.group_size) {
-    out.error(job.place, job.pointer + "/group_stride", "there are no groups", "add \"group_size\"");
+    out.error(job.place, job.pointer + "/group_stride", "there are no groups",
+              "add \"group_size\"");
   }
-  const bool times = job.repeat.kind == Json::Kind::integer && job.repeat.integer >= 1 && job.repeat.integer <= 1'000'000;
+  const bool times = job.repeat.kind == Json::Kind::integer && job.repeat.integer >= 1 &&
+                     job.repeat.integer <= 1'000'000;
   const bool until_end = job.repeat.is_string() && job.repeat.text == "until-end";
   if (job.repeat.kind != Json::Kind::null && !times && !until_end) {
-    out.error(job.repeat.place, job.pointer + "/repeat", "not a number of iterations from 1 to 1000000", "or \"until-end\"");
+    out.error(job.repeat.place, job.pointer + "/repeat",
+              "not a number of iterations from 1 to 1000000", "or \"until-end\"");
   }
-  const auto positive_size = [&](const std::optional<Bytes>& size) { return !size || size->count >= 0; };
+  const auto positive_size = [&](const std::optional<Bytes>& size) {
+    return !size || size->count >= 0;
+  };
   if (!positive_size(job.size)) out.error(job.place, job.pointer + "/size", "a negative size");
 }
 
@@ -106,11 +123,13 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
   check_expectations(scenario.expect, out);
   scenario.place = document.place;
   read_fidelity(file.fidelity, scenario.fidelity, out);
-  if (const Json* fabric = document.find("fabric")) scenario.fabric = read_fabric(*fabric, "/fabric", out);
+  if (const Json* fabric = document.find("fabric"))
+    scenario.fabric = read_fabric(*fabric, "/fabric", out);
   scenario.jobs = std::move(file.jobs);
   if (file.workload) {
     if (!scenario.jobs.empty()) {
-      out.error(document.find("workload")->place, "/workload", "\"jobs\" is given too", "\"workload\" is its short form: keep one");
+      out.error(document.find("workload")->place, "/workload", "\"jobs\" is given too",
+                "\"workload\" is its short form: keep one");
     }
     scenario.jobs.push_back(std::move(*file.workload));
   }
@@ -118,13 +137,18 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
     out.error(document.place, {}, "nothing to run", "add \"workload\" or \"jobs\"");
   }
   for (const JobSpec& job : scenario.jobs) check_job(job, scenario.fabric, out);
-  if (!scenario.jobs.empty() && std::ranges::all_of(scenario.jobs, [](const JobSpec& job) { return job.repeat.is_string(); }) && out.ok()) {
+  if (!scenario.jobs.empty() &&
+      std::ranges::all_of(scenario.jobs,
+                          [](const JobSpec& job) { return job.repeat.is_string(); }) &&
+      out.ok()) {
     out.error(scenario.jobs.front().repeat.place, scenario.jobs.front().pointer + "/repeat",
-              "every job repeats until the end, so there is no end", "give one job a number of iterations");
+              "every job repeats until the end, so there is no end",
+              "give one job a number of iterations");
   }
   for (const FaultSpec& fault : scenario.faults) {
     if (fault.until && *fault.until <= fault.at) {
-      out.error(fault.place, fault.pointer + "/until", "the repair is not after the fault", "give a later time");
+      out.error(fault.place, fault.pointer + "/until", "the repair is not after the fault",
+                "give a later time");
     }
   }
   scenario.document = document;
@@ -137,7 +161,8 @@ Json scenario_schema() {
   Json& choices = fidelity.set("enum", Json::array());
   for (const auto& entry : enum_names(Fidelity{})) choices.push(entry.name);
   fidelity.set("description", "analytic or fluid");
-  if (Json* properties = schema.find("properties")) properties->set("fidelity", std::move(fidelity));
+  if (Json* properties = schema.find("properties"))
+    properties->set("fidelity", std::move(fidelity));
   return schema;
 }
 

@@ -33,24 +33,34 @@ constexpr auto enum_names(Fidelity) {
 enum class JobKind { collective, p2p, flows, training, inference, trace };
 constexpr auto enum_names(JobKind) {
   using enum JobKind;
-  return std::array<EnumName<JobKind>, 6>{{{collective, "collective"}, {p2p, "p2p"}, {flows, "flows"},
-      {training, "training"}, {inference, "inference"}, {trace, "trace"}}};
+  return std::array<EnumName<JobKind>, 6>{{{collective, "collective"},
+                                           {p2p, "p2p"},
+                                           {flows, "flows"},
+                                           {training, "training"},
+                                           {inference, "inference"},
+                                           {trace, "trace"}}};
 }
 
 enum class Pattern { permutation, incast, all_to_all, random, ring };
 constexpr auto enum_names(Pattern) {
   using enum Pattern;
-  return std::array<EnumName<Pattern>, 5>{{{permutation, "permutation"}, {incast, "incast"}, {all_to_all, "all_to_all"},
-      {random, "random"}, {ring, "ring"}}};
+  return std::array<EnumName<Pattern>, 5>{{{permutation, "permutation"},
+                                           {incast, "incast"},
+                                           {all_to_all, "all_to_all"},
+                                           {random, "random"},
+                                           {ring, "ring"}}};
 }
 
 struct PlacementSpec {
   PlacementPolicy policy = PlacementPolicy::packed;
   std::optional<std::int64_t> gpus_per_server;
   Json order;
-  template <class V> void visit(V&& v) {
-    v("policy", policy, "packed: fill servers in order; spread: one GPU per server in turn; random: by the seed");
-    v("gpus_per_server", gpus_per_server, "only the first so many GPUs of each server", between(1, 100'000));
+  template <class V>
+  void visit(V&& v) {
+    v("policy", policy,
+      "packed: fill servers in order; spread: one GPU per server in turn; random: by the seed");
+    v("gpus_per_server", gpus_per_server, "only the first so many GPUs of each server",
+      between(1, 100'000));
     v("order", order, "order of parallel dimensions", NotYet{"orders of parallel dimensions"});
   }
 };
@@ -61,11 +71,14 @@ struct P2pSpec {
   std::optional<Via> via;
   bool bidirectional = false;
   bool peer_access = true;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("src", src, "a GPU", required, not_empty);
     v("dst", dst, "a GPU", required, not_empty);
     v("size", size, "of the copy", positive, at_most(kMostData));
-    v("via", via, "direct, relay (through a GPU), host (through host memory), network; default: what the runtime does");
+    v("via", via,
+      "direct, relay (through a GPU), host (through host memory), network; default: what the "
+      "runtime does");
     v("bidirectional", bidirectional, "copies both ways at once");
     v("peer_access", peer_access, "off: GPUs reach each other through host memory only");
   }
@@ -77,7 +90,8 @@ struct FlowEntry {
   Time start{0};
   Place place;
   std::string pointer;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("src", src, "a GPU", required, not_empty);
     v("dst", dst, "a GPU", required, not_empty);
     v("size", size, "of the flow", required, at_most(kMostData));
@@ -107,11 +121,13 @@ struct JobSpec {
   std::vector<FlowEntry> flows;
   std::optional<Pattern> pattern;
   // owned by other parts of weft
-  Json model, seq, global_batch, steps, plan, dtype, optimizer, attention, fusion, checkpoint, requests, graphs;
+  Json model, seq, global_batch, steps, plan, dtype, optimizer, attention, fusion, checkpoint,
+      requests, graphs;
 
   Place place;
   std::string pointer;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("name", name, "in the report", not_empty);
     v("kind", kind, "collective, p2p or flows; follows from the other keys");
     v("gpus", gpus, "number of GPUs; default: all of the fabric", between(1, 10'000'000));
@@ -119,13 +135,17 @@ struct JobSpec {
     v("start", start, "when the job starts", at_most(kLatest));
     v("repeat", repeat, "iterations, or \"until-end\": as long as another job runs");
     v("collective", collective, "what the group does");
-    v("size", size, "bytes of the collective (as nccl-tests counts them) or of each flow of a pattern", at_most(kMostData));
+    v("size", size,
+      "bytes of the collective (as nccl-tests counts them) or of each flow of a pattern",
+      at_most(kMostData));
     v("algorithm", algorithm, "see `weft list collectives`; default: what suits the group");
     v("root", root, "rank of the root", between(0, 10'000'000));
     v("channels", channels, "rings or trees side by side", between(1, 64));
     v("chunk", chunk, "pipeline granularity", positive, at_most(kMostData));
     v("expand", expand, "one flow per transfer, no coupling");
-    v("group_size", group_size, "splits the GPUs into groups that run the collective at the same time", between(1, 10'000'000));
+    v("group_size", group_size,
+      "splits the GPUs into groups that run the collective at the same time",
+      between(1, 10'000'000));
     v("group_stride", group_stride, "ranks of a group are this far apart", between(1, 10'000'000));
     v("p2p", p2p, "one copy");
     v("flows", flows, "explicit traffic");
@@ -160,14 +180,22 @@ struct FaultSpec {
   Json detect, reroute;
   Place place;
   std::string pointer;
-  template <class V> void visit(V&& v) {
-    v("target", target, "a link (leaf3:spine1, leaf3/up1, server5/nic0:leaf2) or a node: all its links", required, not_empty);
+  template <class V>
+  void visit(V&& v) {
+    v("target", target,
+      "a link (leaf3:spine1, leaf3/up1, server5/nic0:leaf2) or a node: all its links", required,
+      not_empty);
     v("do", action, "down, or degrade to `factor` of the capacity", required);
     v("at", at, "when", at_most(kLatest));
     v("until", until, "when it is repaired; never when absent", positive, at_most(kLatest));
-    v("factor", factor, "share of the capacity that is left when degraded, 0.5 by default; faults of one link that overlap multiply", between(0, 1));
-    v("detect", detect, "until the fault is noticed", NotYet{"rerouting while a run goes on; a link down from 0 s is avoided"});
-    v("reroute", reroute, "from then until new ways are used", NotYet{"rerouting while a run goes on"});
+    v("factor", factor,
+      "share of the capacity that is left when degraded, 0.5 by default; faults of one link that "
+      "overlap multiply",
+      between(0, 1));
+    v("detect", detect, "until the fault is noticed",
+      NotYet{"rerouting while a run goes on; a link down from 0 s is avoided"});
+    v("reroute", reroute, "from then until new ways are used",
+      NotYet{"rerouting while a run goes on"});
   }
 };
 
@@ -175,7 +203,8 @@ struct ObserveSpec {
   Json links, baseline, trace;
   bool critical_path = false;
   std::int64_t top = 20;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("links", links, "time series of links", NotYet{"time series of links"});
     v("critical_path", critical_path, "the chain of operations that set the time");
     v("top", top, "most links and flows in the report", between(0, 10'000'000));
@@ -189,9 +218,11 @@ struct CollectiveCosts {
   Time launch{0};
   Time step{0};
   Time network_step{0};
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("launch", launch, "start of a collective", at_most(kMostDelay));
-    v("step", step, "per hop of a schedule inside a server, added to the wire's latency", at_most(kMostDelay));
+    v("step", step, "per hop of a schedule inside a server, added to the wire's latency",
+      at_most(kMostDelay));
     v("network_step", network_step, "per hop of a schedule between servers", at_most(kMostDelay));
   }
 };
@@ -200,12 +231,14 @@ struct ModelsSpec {
   CollectiveCosts collective;
   bool merge_classes = true, remember_repeats = true;
   Json packet, repeat_memory;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     v("collective", collective, "software costs of collectives");
     v("merge_classes", merge_classes, "fluid: equal flows are solved as one");
     v("remember_repeats", remember_repeats, "fluid: the same set of flows is solved once");
     v("packet", packet, "packet level", NotYet{"the packet level"});
-    v("repeat_memory", repeat_memory, "fast-forward of repeating patterns", NotYet{"fast-forward of repeating patterns"});
+    v("repeat_memory", repeat_memory, "fast-forward of repeating patterns",
+      NotYet{"fast-forward of repeating patterns"});
   }
 };
 

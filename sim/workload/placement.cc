@@ -12,13 +12,14 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kSwitchedRings = 8;   // through switches all orders are alike; several keep more chunks in flight
+constexpr std::size_t kSwitchedRings =
+    8;  // through switches all orders are alike; several keep more chunks in flight
 constexpr std::size_t kMostPackingWork = 40'000'000;
 constexpr std::size_t kMostMeshGpus = 9;  // cycles of a mesh are enumerated: 8! ways
 
 // Directed Hamiltonian cycles over 0 .. n-1 that start at 0 and use only pairs with links.
-void cycles_from(const std::vector<std::vector<int>>& links, std::vector<std::uint32_t>& path, std::vector<std::uint8_t>& used,
-                 std::vector<std::vector<std::uint32_t>>& out) {
+void cycles_from(const std::vector<std::vector<int>>& links, std::vector<std::uint32_t>& path,
+                 std::vector<std::uint8_t>& used, std::vector<std::vector<std::uint32_t>>& out) {
   const std::size_t n = links.size();
   if (path.size() == n) {
     if (links[path.back()][0] > 0) out.push_back(path);
@@ -38,7 +39,8 @@ using Cycle = std::vector<std::uint32_t>;
 
 // Cycles taken one by one while each of their links has a lane left, the one that leaves most behind first; `turn` shuffles
 // equals.
-std::vector<Cycle> pack(std::vector<Cycle> all, std::vector<std::vector<int>> lanes, std::uint64_t turn) {
+std::vector<Cycle> pack(std::vector<Cycle> all, std::vector<std::vector<int>> lanes,
+                        std::uint64_t turn) {
   std::vector<Cycle> chosen;
   while (true) {
     std::size_t best = 0;
@@ -83,7 +85,8 @@ std::vector<Cycle> shared_cycles(const std::vector<std::vector<int>>& links) {
     for (int& lane : row) sum += static_cast<std::size_t>(lane *= 2);
     bound = std::min(bound, sum);
   }
-  const std::size_t turns = std::clamp<std::size_t>(kMostPackingWork / (1 + all.size() * links.size() * bound), 1, 256);
+  const std::size_t turns =
+      std::clamp<std::size_t>(kMostPackingWork / (1 + all.size() * links.size() * bound), 1, 256);
   for (std::size_t turn = 0; turn < turns && best.size() < bound; ++turn) {
     auto packing = pack(all, lanes, turn);
     if (packing.size() > best.size()) best = std::move(packing);
@@ -95,17 +98,20 @@ std::vector<Cycle> shared_cycles(const std::vector<std::vector<int>>& links) {
 int direct_links(const Fabric& fabric, NodeId a, NodeId b) {
   int count = 0;
   for (const LinkId l : fabric.out_links(a)) {
-    if (fabric.link(l).to == b && fabric.link(l).tier == Tier::scale_up) count += fabric.link(l).count;
+    if (fabric.link(l).to == b && fabric.link(l).tier == Tier::scale_up)
+      count += fabric.link(l).count;
   }
   return count;
 }
 
 // Ring orders inside one server, as positions in `gpus`.
-std::vector<std::vector<std::uint32_t>> server_orders(Routes& routes, std::span<const NodeId> gpus) {
+std::vector<std::vector<std::uint32_t>> server_orders(Routes& routes,
+                                                      std::span<const NodeId> gpus) {
   const std::size_t n = gpus.size();
   std::vector<std::uint32_t> identity(n);
   for (std::uint32_t i = 0; i < n; ++i) identity[i] = i;
-  const bool switched = n > 1 && routes.peers_over_scale_up(gpus[0], gpus[1]) && direct_links(routes.fabric(), gpus[0], gpus[1]) == 0;
+  const bool switched = n > 1 && routes.peers_over_scale_up(gpus[0], gpus[1]) &&
+                        direct_links(routes.fabric(), gpus[0], gpus[1]) == 0;
   if (switched) return std::vector(kSwitchedRings, identity);
   if (n < 3 || n > kMostMeshGpus) return {identity};
   // How many times the rate of the slowest link a pair has.
@@ -125,7 +131,8 @@ std::vector<std::vector<std::uint32_t>> server_orders(Routes& routes, std::span<
   constexpr std::int64_t kMostLanes = 32;
   std::vector<std::vector<int>> links(n, std::vector<int>(n, 0));
   for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < n; ++j) links[i][j] = static_cast<int>(std::min(kMostLanes, rates[i][j] / slowest));
+    for (std::size_t j = 0; j < n; ++j)
+      links[i][j] = static_cast<int>(std::min(kMostLanes, rates[i][j] / slowest));
   }
   auto cycles = shared_cycles(links);
   return cycles.empty() ? std::vector<std::vector<std::uint32_t>>{identity} : cycles;
@@ -171,8 +178,8 @@ std::vector<std::uint32_t> Placement::candidates(std::size_t per_server) const {
 
 std::size_t Placement::free(std::size_t per_server) const { return candidates(per_server).size(); }
 
-std::optional<std::vector<NodeId>> Placement::take(std::size_t count, PlacementPolicy policy, std::uint64_t job,
-                                                   std::size_t per_server) {
+std::optional<std::vector<NodeId>> Placement::take(std::size_t count, PlacementPolicy policy,
+                                                   std::uint64_t job, std::size_t per_server) {
   const auto gpus = fabric_.gpus();
   std::vector<std::uint32_t> order = candidates(per_server);
   if (order.size() < count) return std::nullopt;
@@ -216,12 +223,14 @@ GroupShape group_shape(Routes& routes, std::span<const NodeId> gpus) {
       // Given per port; a GPU has many.
       std::int64_t ports = 0;
       for (const LinkId l : fabric.out_links(gpus.front())) {
-        if (fabric.node(fabric.link(l).to).kind == NodeKind::nvswitch) ports += fabric.link(l).count;
+        if (fabric.node(fabric.link(l).to).kind == NodeKind::nvswitch)
+          ports += fabric.link(l).count;
       }
       shape.switch_rate = *type.reduction->rate * ports;
     }
     for (std::size_t i = 1; i < gpus.size() && shape.switch_reduces; ++i) {
-      shape.switch_reduces = routes.peers_over_scale_up(gpus[0], gpus[i]) && direct_links(fabric, gpus[0], gpus[i]) == 0;
+      shape.switch_reduces = routes.peers_over_scale_up(gpus[0], gpus[i]) &&
+                             direct_links(fabric, gpus[0], gpus[i]) == 0;
     }
     shape.orders = server_orders(routes, gpus);
     return shape;
@@ -229,18 +238,24 @@ GroupShape group_shape(Routes& routes, std::span<const NodeId> gpus) {
 
   // One ring per NIC near the group's GPUs; all servers rotate their order to that NIC's GPU, every second one backwards, so that
   // each hop between servers joins two GPUs of the same position (one rail).
-  std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>> orders_of_type;  // by first server of a kind and size
+  std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>>
+      orders_of_type;  // by first server of a kind and size
   std::vector<std::vector<std::vector<std::uint32_t>>> inner;
   std::size_t rings = 1;
-  std::vector<std::vector<std::uint32_t>> entries;  // per server: positions of the GPUs that own a NIC each
+  std::vector<std::vector<std::uint32_t>>
+      entries;  // per server: positions of the GPUs that own a NIC each
   for (const auto& ranks : shape.servers) {
     std::vector<NodeId> nodes;
     for (const std::uint32_t r : ranks) nodes.push_back(gpus[r]);
-    const std::uint32_t key = fabric.server(fabric.node(nodes.front()).server).type << 16 | static_cast<std::uint32_t>(nodes.size());
-    const bool whole = nodes.size() == fabric.type_of(fabric.node(nodes.front()).server).gpus.size();
+    const std::uint32_t key = fabric.server(fabric.node(nodes.front()).server).type << 16 |
+                              static_cast<std::uint32_t>(nodes.size());
+    const bool whole =
+        nodes.size() == fabric.type_of(fabric.node(nodes.front()).server).gpus.size();
     auto found = orders_of_type.find(key);
     if (found == orders_of_type.end() || !whole) {
-      found = orders_of_type.insert_or_assign(whole ? key : 0xFFFF'FFFF, server_orders(routes, nodes)).first;
+      found =
+          orders_of_type.insert_or_assign(whole ? key : 0xFFFF'FFFF, server_orders(routes, nodes))
+              .first;
     }
     inner.push_back(found->second);
     std::vector<std::uint32_t> owners = nic_owners(routes, nodes);

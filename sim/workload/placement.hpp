@@ -18,7 +18,8 @@ namespace weft {
 enum class PlacementPolicy { packed, spread, random };
 constexpr auto enum_names(PlacementPolicy) {
   using enum PlacementPolicy;
-  return std::array<EnumName<PlacementPolicy>, 3>{{{packed, "packed"}, {spread, "spread"}, {random, "random"}}};
+  return std::array<EnumName<PlacementPolicy>, 3>{
+      {{packed, "packed"}, {spread, "spread"}, {random, "random"}}};
 }
 
 // Hands out GPUs, each at most once.
@@ -26,14 +27,15 @@ class Placement {
  public:
   static constexpr std::size_t kAllOfServer = std::numeric_limits<std::size_t>::max();
 
-  Placement(const Fabric& fabric, std::uint64_t seed) : fabric_(fabric), seed_(seed), taken_(fabric.gpus().size(), 0) {}
+  Placement(const Fabric& fabric, std::uint64_t seed)
+      : fabric_(fabric), seed_(seed), taken_(fabric.gpus().size(), 0) {}
 
   // GPUs not taken, of the first `per_server` of each server.
   std::size_t free(std::size_t per_server = kAllOfServer) const;
   // `count` GPUs in rank order; nullopt when fewer are free. packed: in the order of the fabric; spread: one of each server
   // in turn; random: by the seed.
-  std::optional<std::vector<NodeId>> take(std::size_t count, PlacementPolicy policy, std::uint64_t job,
-                                          std::size_t per_server = kAllOfServer);
+  std::optional<std::vector<NodeId>> take(std::size_t count, PlacementPolicy policy,
+                                          std::uint64_t job, std::size_t per_server = kAllOfServer);
 
  private:
   std::vector<std::uint32_t> candidates(std::size_t per_server) const;

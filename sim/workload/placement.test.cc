@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/placement.hpp"
 
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "tests/support/tiny.hpp"
 
 namespace weft {
 namespace {
 
+using test::catalogue_fabric;
+using test::fabric_from;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using test::catalogue_fabric;
-using test::fabric_from;
 
 Fabric three_servers_of_two() {
-  return fabric_from("gpu g[0-1] -- 100 Gb/s, 0 ns -- nic n", {.servers = 3, .network = test::single_switch()});
+  return fabric_from("gpu g[0-1] -- 100 Gb/s, 0 ns -- nic n",
+                     {.servers = 3, .network = test::single_switch()});
 }
 
 std::vector<std::string> names(const Fabric& fabric, const std::vector<NodeId>& gpus) {
@@ -44,8 +45,10 @@ bool is_permutation(std::vector<std::uint32_t> order, std::uint32_t n) {
 TEST(Placement, PackedFillsServersInOrder) {
   const Fabric fabric = three_servers_of_two();
   Placement placement(fabric, 1);
-  EXPECT_THAT(names(fabric, *placement.take(3, PlacementPolicy::packed, 0)), ElementsAre("server0/g0", "server0/g1", "server1/g0"));
-  EXPECT_THAT(names(fabric, *placement.take(2, PlacementPolicy::packed, 1)), ElementsAre("server1/g1", "server2/g0"));
+  EXPECT_THAT(names(fabric, *placement.take(3, PlacementPolicy::packed, 0)),
+              ElementsAre("server0/g0", "server0/g1", "server1/g0"));
+  EXPECT_THAT(names(fabric, *placement.take(2, PlacementPolicy::packed, 1)),
+              ElementsAre("server1/g1", "server2/g0"));
 }
 
 TEST(Placement, SpreadTakesOneOfEachServerInTurn) {
@@ -53,7 +56,8 @@ TEST(Placement, SpreadTakesOneOfEachServerInTurn) {
   Placement placement(fabric, 1);
   EXPECT_THAT(names(fabric, *placement.take(4, PlacementPolicy::spread, 0)),
               ElementsAre("server0/g0", "server1/g0", "server2/g0", "server0/g1"));
-  EXPECT_THAT(names(fabric, *placement.take(2, PlacementPolicy::spread, 1)), ElementsAre("server1/g1", "server2/g1"));
+  EXPECT_THAT(names(fabric, *placement.take(2, PlacementPolicy::spread, 1)),
+              ElementsAre("server1/g1", "server2/g1"));
 }
 
 TEST(Placement, TakesOnlyTheFirstGpusOfEachServerWhenAsked) {
@@ -63,7 +67,8 @@ TEST(Placement, TakesOnlyTheFirstGpusOfEachServerWhenAsked) {
   const auto taken = placement.take(fabric.server_count(), PlacementPolicy::packed, 0, 1);
   ASSERT_TRUE(taken);
   for (const NodeId gpu : *taken) {
-    EXPECT_EQ(gpu, fabric.local_node(fabric.node(gpu).server, fabric.type_of(fabric.node(gpu).server).gpus.front()));
+    EXPECT_EQ(gpu, fabric.local_node(fabric.node(gpu).server,
+                                     fabric.type_of(fabric.node(gpu).server).gpus.front()));
   }
   EXPECT_FALSE(placement.take(1, PlacementPolicy::packed, 1, 1));
 }
@@ -111,7 +116,8 @@ TEST(GroupShape, RanksAreGroupedByServerInTheOrderTheyAreMet) {
   const Fabric fabric = three_servers_of_two();
   Routes routes(fabric);
   const auto gpus = test::nodes(fabric, {"server2/g0", "server0/g1", "server2/g1", "server1/g0"});
-  EXPECT_THAT(group_shape(routes, gpus).servers, ElementsAre(ElementsAre(0, 2), ElementsAre(1), ElementsAre(3)));
+  EXPECT_THAT(group_shape(routes, gpus).servers,
+              ElementsAre(ElementsAre(0, 2), ElementsAre(1), ElementsAre(3)));
 }
 
 TEST(GroupShape, EmptyAndSingleGroupsHaveAShape) {
@@ -146,7 +152,8 @@ void expect_rings_over_links(std::string_view server, std::size_t fewest, double
     }
   }
   for (const auto& [pair, count] : used) {
-    EXPECT_LE(count, lanes[pair]) << server << ": " << fabric.name(pair.first) << " to " << fabric.name(pair.second);
+    EXPECT_LE(count, lanes[pair]) << server << ": " << fabric.name(pair.first) << " to "
+                                  << fabric.name(pair.second);
   }
   EXPECT_GE(all_used, least_use * all_lanes) << server;
 }
@@ -178,7 +185,8 @@ TEST(GroupShape, OnlySwitchesThatReduceReduce) {
   EXPECT_TRUE(shape_of_all(catalogue_fabric("hgx-h100")).switch_reduces);
   EXPECT_FALSE(shape_of_all(catalogue_fabric("dgx2")).switch_reduces);
   EXPECT_FALSE(shape_of_all(catalogue_fabric("dgx1-v100")).switch_reduces);
-  EXPECT_FALSE(shape_of_all(catalogue_fabric("hgx-h100+ib-ndr")).switch_reduces) << "across servers";
+  EXPECT_FALSE(shape_of_all(catalogue_fabric("hgx-h100+ib-ndr")).switch_reduces)
+      << "across servers";
 }
 
 TEST(GroupShape, TheSwitchReducesAtTheSumOfAGpusPorts) {
@@ -209,7 +217,8 @@ void expect_rails(std::string_view fabric_reference, std::size_t rings, bool bal
       if (fabric.node(a).server == fabric.node(b).server) continue;
       ++crossings;
       const NodeId out = routes.nics_of(a).front(), in = routes.nics_of(b).front();
-      EXPECT_EQ(fabric.node(out).index, fabric.node(in).index) << fabric.name(out) << " to " << fabric.name(in);
+      EXPECT_EQ(fabric.node(out).index, fabric.node(in).index)
+          << fabric.name(out) << " to " << fabric.name(in);
       ++sends[out];
       ++receives[in];
     }

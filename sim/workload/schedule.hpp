@@ -33,13 +33,27 @@
 namespace weft {
 
 enum class CollectiveKind {
-  all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, send_recv
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  send_recv
 };
 constexpr auto enum_names(CollectiveKind) {
   using enum CollectiveKind;
-  return std::array<EnumName<CollectiveKind>, 9>{{{all_reduce, "all_reduce"}, {all_gather, "all_gather"},
-      {reduce_scatter, "reduce_scatter"}, {all_to_all, "all_to_all"}, {broadcast, "broadcast"}, {reduce, "reduce"},
-      {gather, "gather"}, {scatter, "scatter"}, {send_recv, "send_recv"}}};
+  return std::array<EnumName<CollectiveKind>, 9>{{{all_reduce, "all_reduce"},
+                                                  {all_gather, "all_gather"},
+                                                  {reduce_scatter, "reduce_scatter"},
+                                                  {all_to_all, "all_to_all"},
+                                                  {broadcast, "broadcast"},
+                                                  {reduce, "reduce"},
+                                                  {gather, "gather"},
+                                                  {scatter, "scatter"},
+                                                  {send_recv, "send_recv"}}};
 }
 
 inline constexpr std::uint32_t kSwitch = 0xFFFF'FFFF;
@@ -51,9 +65,11 @@ constexpr Bytes unit_size(Bytes size, std::uint64_t units, std::uint64_t unit) {
   return {size.count / n + (u < size.count % n ? 1 : 0)};
 }
 // The same for `count` consecutive units.
-constexpr Bytes unit_range_size(Bytes size, std::uint64_t units, std::uint64_t first, std::uint64_t count) {
+constexpr Bytes unit_range_size(Bytes size, std::uint64_t units, std::uint64_t first,
+                                std::uint64_t count) {
   const std::int64_t n = static_cast<std::int64_t>(units);
-  const std::int64_t longer = size.count % n - static_cast<std::int64_t>(first);  // units from `first` on with one more
+  const std::int64_t longer =
+      size.count % n - static_cast<std::int64_t>(first);  // units from `first` on with one more
   const std::int64_t c = static_cast<std::int64_t>(count);
   return {size.count / n * c + (longer < 0 ? 0 : longer < c ? longer : c)};
 }
@@ -62,10 +78,11 @@ constexpr Bytes unit_range_size(Bytes size, std::uint64_t units, std::uint64_t f
 struct Step {
   std::uint32_t round = 0;
   std::uint32_t src = 0, dst = 0;
-  std::uint32_t unit_count = 1;            // consecutive units from `unit`
+  std::uint32_t unit_count = 1;  // consecutive units from `unit`
   std::uint64_t unit = 0;
-  std::uint32_t channel = 0;               // counts apart from Phase::channels: the part of the data it belongs to
-  bool reduces = false;                    // adds to what dst holds, else replaces it
+  std::uint32_t channel =
+      0;                 // counts apart from Phase::channels: the part of the data it belongs to
+  bool reduces = false;  // adds to what dst holds, else replaces it
 };
 
 // How many times a channel's `bytes` cross from src to dst.
@@ -86,21 +103,24 @@ using StepSink = std::function<void(const Step&)>;
 //   in_switch bytes / r + steps x half a path
 struct Channel {
   enum class Form {
-    ring,       // edges in ring order; each rank forwards what it received one step before
-    tree,       // edges child to parent and parent to child, chunks pipelined through `depth` levels each way
-    chain,      // a pipeline through `edges` in order (broadcast, reduce)
-    direct,     // all edges at once, nothing is forwarded; one rate for all ends when the slowest edge would
+    ring,  // edges in ring order; each rank forwards what it received one step before
+    tree,  // edges child to parent and parent to child, chunks pipelined through `depth` levels each way
+    chain,  // a pipeline through `edges` in order (broadcast, reduce)
+    direct,  // all edges at once, nothing is forwarded; one rate for all ends when the slowest edge would
     in_switch,  // edges to and from kSwitch
   };
   Form form = Form::direct;
-  std::vector<Edge> edges;   // empty when `generate` is set: read them through for_each_edge
-  std::function<void(const EdgeSink&)> generate;  // makes the edges where there are too many to keep (all pairs)
-  Bytes bytes;               // that cross an edge of weight 1
-  Bytes chunk{0};            // a rank's buffer slot: what is sent before the next hop may follow; 0: the whole
-  Bytes slice{0};            // what is sent before the receiver is told; 0: the chunk
-  std::uint32_t steps = 1;   // edges in series that the last byte crosses: ring 2 (N-1) for all_reduce, tree 2 depth,
-                             // direct 1; an edge to or from kSwitch is half of a path between ranks
-  Bandwidth cap{0};          // limit of the channel itself (SMs, protocol, switch reduction), 0 for none
+  std::vector<Edge> edges;  // empty when `generate` is set: read them through for_each_edge
+  std::function<void(const EdgeSink&)>
+      generate;  // makes the edges where there are too many to keep (all pairs)
+  Bytes bytes;   // that cross an edge of weight 1
+  Bytes chunk{
+      0};  // a rank's buffer slot: what is sent before the next hop may follow; 0: the whole
+  Bytes slice{0};  // what is sent before the receiver is told; 0: the chunk
+  std::uint32_t steps =
+      1;  // edges in series that the last byte crosses: ring 2 (N-1) for all_reduce, tree 2 depth,
+          // direct 1; an edge to or from kSwitch is half of a path between ranks
+  Bandwidth cap{0};  // limit of the channel itself (SMs, protocol, switch reduction), 0 for none
 
   // Calls sink(const Edge&) for every edge, always in the same order.
   template <class Sink>
@@ -130,8 +150,8 @@ struct GroupShape {
   std::uint32_t ranks = 1;
   std::vector<std::vector<std::uint32_t>> servers;
   std::vector<std::vector<std::uint32_t>> orders;
-  bool switch_reduces = false;   // all ranks hang on switches that reduce and multicast
-  Bandwidth switch_rate{0};      // limit of that reduction per rank, 0 for none
+  bool switch_reduces = false;  // all ranks hang on switches that reduce and multicast
+  Bandwidth switch_rate{0};     // limit of that reduction per rank, 0 for none
 };
 
 struct Schedule {
@@ -144,13 +164,14 @@ struct Schedule {
   // Calls the sink for every transfer, rounds ascending. Empty units (size smaller than units) are included.
   std::function<void(const StepSink&)> steps;
 
-  Bytes size_of_unit(std::uint64_t unit) const;                           // see Units above
-  Bytes size_of_units(std::uint64_t first, std::uint64_t count) const;    // of `count` consecutive ones, in O(1)
+  Bytes size_of_unit(std::uint64_t unit) const;  // see Units above
+  Bytes size_of_units(std::uint64_t first,
+                      std::uint64_t count) const;  // of `count` consecutive ones, in O(1)
 };
 
 // One algorithm of the catalogue.
 struct AlgorithmEntry {
-  std::string_view name;       // "ring", "double_binary_tree" ...
+  std::string_view name;  // "ring", "double_binary_tree" ...
   std::string_view summary;
   std::string_view reference;
   bool (*supports)(CollectiveKind kind, const GroupShape& shape);

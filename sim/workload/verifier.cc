@@ -14,14 +14,23 @@ namespace {
 constexpr std::size_t kMaxFaults = 8;
 constexpr std::uint64_t kStateWords = (16U << 20) / sizeof(std::uint64_t);
 
-std::string name_of(std::uint32_t rank) { return rank == kSwitch ? "the switch" : fmt::format("rank {}", rank); }
+std::string name_of(std::uint32_t rank) {
+  return rank == kSwitch ? "the switch" : fmt::format("rank {}", rank);
+}
 
 // Runs the steps that touch units [first, last).
 class Window {
  public:
   Window(const Schedule& schedule, std::uint64_t first, std::uint64_t last, Verification& out)
-      : schedule_(schedule), kind_(schedule.request.kind), n_(schedule.ranks), root_(schedule.request.root), first_(first),
-        last_(last), words_((n_ + 63) / 64), state_((n_ + 1) * (last - first) * words_, 0), out_(out) {}
+      : schedule_(schedule),
+        kind_(schedule.request.kind),
+        n_(schedule.ranks),
+        root_(schedule.request.root),
+        first_(first),
+        last_(last),
+        words_((n_ + 63) / 64),
+        state_((n_ + 1) * (last - first) * words_, 0),
+        out_(out) {}
 
   void run() {
     for (std::uint64_t u = first_; u < last_; ++u) {
@@ -49,46 +58,63 @@ class Window {
     const std::size_t r = rank == kSwitch ? n_ : rank;
     return (r * (last_ - first_) + (unit - first_)) * words_;
   }
-  void insert(std::size_t at, std::uint32_t rank) { state_[at + rank / 64] |= std::uint64_t{1} << (rank % 64); }
+  void insert(std::size_t at, std::uint32_t rank) {
+    state_[at + rank / 64] |= std::uint64_t{1} << (rank % 64);
+  }
 
   bool starts_with(std::uint32_t r, std::uint64_t u) const {
     switch (kind_) {
       case CollectiveKind::broadcast:
-      case CollectiveKind::scatter: return r == root_;
+      case CollectiveKind::scatter:
+        return r == root_;
       case CollectiveKind::all_gather:
-      case CollectiveKind::gather: return r == u % n_;
-      case CollectiveKind::all_to_all: return r == u / n_;
-      case CollectiveKind::send_recv: return r == u;
-      default: return true;
+      case CollectiveKind::gather:
+        return r == u % n_;
+      case CollectiveKind::all_to_all:
+        return r == u / n_;
+      case CollectiveKind::send_recv:
+        return r == u;
+      default:
+        return true;
     }
   }
   bool must_hold(std::uint32_t r, std::uint64_t u) const {
     switch (kind_) {
       case CollectiveKind::reduce:
-      case CollectiveKind::gather: return r == root_;
+      case CollectiveKind::gather:
+        return r == root_;
       case CollectiveKind::reduce_scatter:
       case CollectiveKind::scatter:
-      case CollectiveKind::all_to_all: return r == u % n_;
-      case CollectiveKind::send_recv: return r == (u + 1) % n_;
-      default: return true;
+      case CollectiveKind::all_to_all:
+        return r == u % n_;
+      case CollectiveKind::send_recv:
+        return r == (u + 1) % n_;
+      default:
+        return true;
     }
   }
   // The one rank whose data the unit is, or kSwitch when it is the sum of all.
   std::uint32_t origin(std::uint64_t u) const {
     switch (kind_) {
       case CollectiveKind::broadcast:
-      case CollectiveKind::scatter: return root_;
+      case CollectiveKind::scatter:
+        return root_;
       case CollectiveKind::all_gather:
-      case CollectiveKind::gather: return static_cast<std::uint32_t>(u % n_);
-      case CollectiveKind::all_to_all: return static_cast<std::uint32_t>(u / n_);
-      case CollectiveKind::send_recv: return static_cast<std::uint32_t>(u);
-      default: return kSwitch;
+      case CollectiveKind::gather:
+        return static_cast<std::uint32_t>(u % n_);
+      case CollectiveKind::all_to_all:
+        return static_cast<std::uint32_t>(u / n_);
+      case CollectiveKind::send_recv:
+        return static_cast<std::uint32_t>(u);
+      default:
+        return kSwitch;
     }
   }
 
   template <class... Args>
   void fault(fmt::format_string<Args...> format, Args&&... args) {
-    if (out_.fault_count++ < kMaxFaults) out_.faults.push_back(fmt::format(format, std::forward<Args>(args)...));
+    if (out_.fault_count++ < kMaxFaults)
+      out_.faults.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
   std::string show(std::size_t at) const {
@@ -104,29 +130,35 @@ class Window {
   void take(const Step& step) {
     const bool counts = first_ == 0;  // what does not depend on the window is reported once
     if (step.round != round_) {
-      if (step.round < round_ && counts) fault("round {} follows round {}: not ascending", step.round, round_);
+      if (step.round < round_ && counts)
+        fault("round {} follows round {}: not ascending", step.round, round_);
       close_round();
       if (step.round > round_ + 1) empty_switch();
       round_ = step.round;
     }
     const auto known = [this](std::uint32_t r) { return r < n_ || r == kSwitch; };
     if (!known(step.src) || !known(step.dst) || step.src == step.dst || step.unit_count == 0 ||
-        step.unit >= schedule_.units || step.unit_count > schedule_.units - step.unit || step.round >= schedule_.rounds) {
+        step.unit >= schedule_.units || step.unit_count > schedule_.units - step.unit ||
+        step.round >= schedule_.rounds) {
       if (counts) {
-        fault("round {} of {}: no such transfer: {} to {}, units {} + {} of {}", step.round, schedule_.rounds,
-              name_of(step.src), name_of(step.dst), step.unit, step.unit_count, schedule_.units);
+        fault("round {} of {}: no such transfer: {} to {}, units {} + {} of {}", step.round,
+              schedule_.rounds, name_of(step.src), name_of(step.dst), step.unit, step.unit_count,
+              schedule_.units);
       }
       return;
     }
     if (counts) {
       ++out_.step_count;
-      out_.bytes.at(step.src, step.dst) += schedule_.size_of_units(step.unit, step.unit_count).value();
+      out_.bytes.at(step.src, step.dst) +=
+          schedule_.size_of_units(step.unit, step.unit_count).value();
     }
     const std::uint64_t end = std::min(last_, step.unit + step.unit_count);
     for (std::uint64_t u = std::max(first_, step.unit); u < end; ++u) {
       const auto from = state_.begin() + static_cast<std::ptrdiff_t>(place(step.src, u));
-      if (std::all_of(from, from + static_cast<std::ptrdiff_t>(words_), [](std::uint64_t w) { return w == 0; })) {
-        fault("round {}: {} sends unit {} to {} but does not hold it", step.round, name_of(step.src), u, name_of(step.dst));
+      if (std::all_of(from, from + static_cast<std::ptrdiff_t>(words_),
+                      [](std::uint64_t w) { return w == 0; })) {
+        fault("round {}: {} sends unit {} to {} but does not hold it", step.round,
+              name_of(step.src), u, name_of(step.dst));
         continue;
       }
       writes_.push_back({place(step.dst, u), data_.size(), step.src, step.dst, u, step.reduces});
@@ -150,8 +182,8 @@ class Window {
       const Write& w = writes_[i];
       const bool again = i > 0 && writes_[i - 1].place == w.place;
       if (again && !(w.reduces && writes_[i - 1].reduces)) {
-        fault("round {}: {} and {} both write unit {} of {}", round_, name_of(writes_[i - 1].src), name_of(w.src), w.unit,
-              name_of(w.dst));
+        fault("round {}: {} and {} both write unit {} of {}", round_, name_of(writes_[i - 1].src),
+              name_of(w.src), w.unit, name_of(w.dst));
         continue;
       }
       if (w.dst == kSwitch && !again) in_switch_.push_back(w.place);
@@ -162,8 +194,8 @@ class Window {
         held = w.reduces ? held | data_[w.data + k] : data_[w.data + k];
       }
       if (twice) {
-        fault("round {}: {} adds to unit {} of {} what is in it already, now {}", round_, name_of(w.src), w.unit,
-              name_of(w.dst), show(w.place));
+        fault("round {}: {} adds to unit {} of {} what is in it already, now {}", round_,
+              name_of(w.src), w.unit, name_of(w.dst), show(w.place));
       }
     }
     writes_.clear();
@@ -176,9 +208,11 @@ class Window {
     const std::size_t at = place(r, u);
     const std::uint32_t from = origin(u);
     std::uint32_t members = 0;
-    for (std::size_t k = 0; k < words_; ++k) members += static_cast<std::uint32_t>(std::popcount(state_[at + k]));
-    const bool right = from == kSwitch ? members == n_
-                                       : members == 1 && (state_[at + from / 64] >> (from % 64) & 1) != 0;
+    for (std::size_t k = 0; k < words_; ++k)
+      members += static_cast<std::uint32_t>(std::popcount(state_[at + k]));
+    const bool right = from == kSwitch
+                           ? members == n_
+                           : members == 1 && (state_[at + from / 64] >> (from % 64) & 1) != 0;
     if (right) return;
     fault("end: rank {} holds {} in unit {}, wanted {}", r, show(at), u,
           from == kSwitch ? std::string("all ranks") : fmt::format("{{{}}}", from));
@@ -205,11 +239,15 @@ void check_shape(const Schedule& s, Verification& out) {
   const CollectiveKind kind = s.request.kind;
   if (s.ranks == 0 || s.units == 0 || !s.steps) fault("a schedule without ranks, units or steps");
   const std::uint64_t n = std::max<std::uint64_t>(s.ranks, 1);
-  const bool by_rank = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
-                       kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
-  if (by_rank && s.units % n != 0) fault(fmt::format("{} units are not a multiple of {} ranks", s.units, s.ranks));
-  if (kind == CollectiveKind::all_to_all && s.units != n * n) fault(fmt::format("{} units, wanted ranks^2", s.units));
-  if (kind == CollectiveKind::send_recv && s.units != n) fault(fmt::format("{} units, wanted one per rank", s.units));
+  const bool by_rank = kind == CollectiveKind::all_gather ||
+                       kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::gather ||
+                       kind == CollectiveKind::scatter;
+  if (by_rank && s.units % n != 0)
+    fault(fmt::format("{} units are not a multiple of {} ranks", s.units, s.ranks));
+  if (kind == CollectiveKind::all_to_all && s.units != n * n)
+    fault(fmt::format("{} units, wanted ranks^2", s.units));
+  if (kind == CollectiveKind::send_recv && s.units != n)
+    fault(fmt::format("{} units, wanted one per rank", s.units));
   if (s.request.root >= n) fault(fmt::format("root {} of {} ranks", s.request.root, s.ranks));
 }
 
@@ -236,7 +274,8 @@ double PairBytes::total() const {
 std::string Verification::text() const {
   std::string text;
   for (const std::string& fault : faults) text += fault + "\n";
-  if (fault_count > faults.size()) text += fmt::format("and {} more\n", fault_count - faults.size());
+  if (fault_count > faults.size())
+    text += fmt::format("and {} more\n", fault_count - faults.size());
   return text;
 }
 
@@ -263,13 +302,15 @@ PairBytes phase_bytes(const Schedule& schedule) {
   PairBytes bytes(schedule.ranks);
   for (const Phase& phase : schedule.phases) {
     for (const Channel& channel : phase.channels) {
-      channel.for_each_edge([&](const Edge& e) { bytes.at(e.src, e.dst) += channel.bytes.value() * e.weight; });
+      channel.for_each_edge(
+          [&](const Edge& e) { bytes.at(e.src, e.dst) += channel.bytes.value() * e.weight; });
     }
   }
   return bytes;
 }
 
-std::vector<std::string> compare_phases(const Schedule& schedule, const Verification& verification, double tolerance) {
+std::vector<std::string> compare_phases(const Schedule& schedule, const Verification& verification,
+                                        double tolerance) {
   std::vector<std::string> faults;
   const auto fault = [&faults](std::string text) {
     if (faults.size() < kMaxFaults) faults.push_back(std::move(text));
@@ -283,7 +324,8 @@ std::vector<std::string> compare_phases(const Schedule& schedule, const Verifica
         if (i + 1 == channel.edges.size() && !ring) break;
         const Edge& next = channel.edges[(i + 1) % channel.edges.size()];
         if (edge.dst != next.src) {
-          fault(fmt::format("edge {} ends at {}, the next starts at {}", i, name_of(edge.dst), name_of(next.src)));
+          fault(fmt::format("edge {} ends at {}, the next starts at {}", i, name_of(edge.dst),
+                            name_of(next.src)));
         }
       }
     }
@@ -295,7 +337,8 @@ std::vector<std::string> compare_phases(const Schedule& schedule, const Verifica
       const double steps = verification.bytes.at(rank(i), rank(j));
       const double phases = claimed.at(rank(i), rank(j));
       if (std::abs(steps - phases) <= tolerance) continue;
-      fault(fmt::format("{} to {}: {} B in steps, {} B in phases", name_of(rank(i)), name_of(rank(j)), steps, phases));
+      fault(fmt::format("{} to {}: {} B in steps, {} B in phases", name_of(rank(i)),
+                        name_of(rank(j)), steps, phases));
     }
   }
   return faults;

@@ -25,9 +25,14 @@ namespace weft {
 class PairBytes {
  public:
   PairBytes() = default;
-  explicit PairBytes(std::uint32_t ranks) : ranks_(ranks), bytes_(std::size_t{ranks + 1} * (ranks + 1), 0.0) {}
-  double& at(std::uint32_t src, std::uint32_t dst) { return bytes_[index(src) * (ranks_ + 1) + index(dst)]; }
-  double at(std::uint32_t src, std::uint32_t dst) const { return bytes_[index(src) * (ranks_ + 1) + index(dst)]; }
+  explicit PairBytes(std::uint32_t ranks)
+      : ranks_(ranks), bytes_(std::size_t{ranks + 1} * (ranks + 1), 0.0) {}
+  double& at(std::uint32_t src, std::uint32_t dst) {
+    return bytes_[index(src) * (ranks_ + 1) + index(dst)];
+  }
+  double at(std::uint32_t src, std::uint32_t dst) const {
+    return bytes_[index(src) * (ranks_ + 1) + index(dst)];
+  }
   std::uint32_t ranks() const { return ranks_; }
   double sent_by(std::uint32_t rank) const;
   double received_by(std::uint32_t rank) const;
@@ -43,10 +48,10 @@ struct Verification {
   std::vector<std::string> faults;  // the first few, by name
   std::uint64_t fault_count = 0;
   std::uint64_t step_count = 0;
-  PairBytes bytes;                  // of the steps
+  PairBytes bytes;  // of the steps
 
   bool ok() const { return fault_count == 0; }
-  std::string text() const;         // the faults, one per line
+  std::string text() const;  // the faults, one per line
 };
 
 Verification verify(const Schedule& schedule);
@@ -56,6 +61,7 @@ PairBytes phase_bytes(const Schedule& schedule);
 
 // Schedules with phases: the pairs whose payload differs by more than `tolerance` bytes, the first few by name, and edges
 // that do not fit their form (a ring that does not close, a chain with a gap).
-std::vector<std::string> compare_phases(const Schedule& schedule, const Verification& verification, double tolerance);
+std::vector<std::string> compare_phases(const Schedule& schedule, const Verification& verification,
+                                        double tolerance);
 
 }  // namespace weft

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/verifier.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <limits>
 #include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace weft {
 namespace {
@@ -14,8 +14,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Schedule schedule_of(CollectiveKind kind, std::uint32_t ranks, std::uint64_t units, std::uint32_t rounds,
-                     std::vector<Step> steps, Bytes size = {1200}, std::uint32_t root = 0) {
+Schedule schedule_of(CollectiveKind kind, std::uint32_t ranks, std::uint64_t units,
+                     std::uint32_t rounds, std::vector<Step> steps, Bytes size = {1200},
+                     std::uint32_t root = 0) {
   Schedule s;
   s.algorithm = "by hand";
   s.request = {.kind = kind, .size = size, .root = root};
@@ -52,7 +53,8 @@ TEST(Units, ARankOwnsTheSameBytesWhateverTheChannels) {
   for (std::uint32_t channels = 1; channels <= 4; ++channels) {
     for (std::uint32_t rank = 0; rank < 6; ++rank) {
       Bytes own;
-      for (std::uint32_t c = 0; c < channels; ++c) own += unit_size(1003_B, 6 * channels, c * 6 + rank);
+      for (std::uint32_t c = 0; c < channels; ++c)
+        own += unit_size(1003_B, 6 * channels, c * 6 + rank);
       EXPECT_EQ(own, unit_size(1003_B, 6, rank));
     }
   }
@@ -70,8 +72,9 @@ TEST(Units, RangesOfAllToAllMatchTheirUnits) {
 }
 
 TEST(Verifier, AcceptsAnExchangeOfTwo) {
-  const Schedule s = schedule_of(CollectiveKind::all_reduce, 2, 1, 1,
-                                 {{.src = 0, .dst = 1, .reduces = true}, {.src = 1, .dst = 0, .reduces = true}});
+  const Schedule s =
+      schedule_of(CollectiveKind::all_reduce, 2, 1, 1,
+                  {{.src = 0, .dst = 1, .reduces = true}, {.src = 1, .dst = 0, .reduces = true}});
   const Verification v = verify(s);
   EXPECT_TRUE(v.ok()) << v.text();
   EXPECT_EQ(v.step_count, 2U);
@@ -84,7 +87,8 @@ TEST(Verifier, AcceptsAnExchangeOfTwo) {
 TEST(Verifier, ARoundReadsOnlyWhatEarlierRoundsLeft) {
   const std::vector<Step> relay{{.round = 0, .src = 0, .dst = 1}, {.round = 1, .src = 1, .dst = 2}};
   EXPECT_EQ(first_fault(schedule_of(CollectiveKind::broadcast, 3, 1, 2, relay)), "");
-  const std::vector<Step> rushed{{.round = 0, .src = 0, .dst = 1}, {.round = 0, .src = 1, .dst = 2}};
+  const std::vector<Step> rushed{{.round = 0, .src = 0, .dst = 1},
+                                 {.round = 0, .src = 1, .dst = 2}};
   EXPECT_EQ(first_fault(schedule_of(CollectiveKind::broadcast, 3, 1, 1, rushed)),
             "round 0: rank 1 sends unit 0 to rank 2 but does not hold it");
 }
@@ -92,7 +96,8 @@ TEST(Verifier, ARoundReadsOnlyWhatEarlierRoundsLeft) {
 TEST(Verifier, NamesWhatIsMissing) {
   EXPECT_EQ(first_fault(schedule_of(CollectiveKind::broadcast, 3, 1, 1, {{.src = 0, .dst = 1}})),
             "end: rank 2 holds {} in unit 0, wanted {0}");
-  EXPECT_EQ(first_fault(schedule_of(CollectiveKind::reduce, 3, 1, 1, {{.src = 1, .dst = 0, .reduces = true}})),
+  EXPECT_EQ(first_fault(schedule_of(CollectiveKind::reduce, 3, 1, 1,
+                                    {{.src = 1, .dst = 0, .reduces = true}})),
             "end: rank 0 holds {0 1} in unit 0, wanted all ranks");
 }
 
@@ -104,7 +109,8 @@ TEST(Verifier, CountsNothingTwice) {
 }
 
 TEST(Verifier, TwoWritesOfARoundConflictUnlessBothReduce) {
-  const std::vector<Step> both{{.src = 1, .dst = 0, .reduces = true}, {.src = 2, .dst = 0, .reduces = true}};
+  const std::vector<Step> both{{.src = 1, .dst = 0, .reduces = true},
+                               {.src = 2, .dst = 0, .reduces = true}};
   EXPECT_EQ(first_fault(schedule_of(CollectiveKind::reduce, 3, 1, 1, both)), "");
   const std::vector<Step> mixed{{.src = 1, .dst = 0, .reduces = true}, {.src = 2, .dst = 0}};
   EXPECT_EQ(first_fault(schedule_of(CollectiveKind::reduce, 3, 1, 1, mixed)),
@@ -122,8 +128,9 @@ TEST(Verifier, TheSwitchPassesOnWhatItWasSentTheRoundBefore) {
   late[2].round = 2;
   EXPECT_EQ(first_fault(schedule_of(CollectiveKind::reduce, 2, 1, 3, late)),
             "round 2: the switch sends unit 0 to rank 0 but does not hold it");
-  EXPECT_THAT(first_fault(schedule_of(CollectiveKind::reduce, 2, 1, 1, {{.src = kSwitch, .dst = 0}})),
-              HasSubstr("the switch sends unit 0 to rank 0 but does not hold it"));
+  EXPECT_THAT(
+      first_fault(schedule_of(CollectiveKind::reduce, 2, 1, 1, {{.src = kSwitch, .dst = 0}})),
+      HasSubstr("the switch sends unit 0 to rank 0 but does not hold it"));
 }
 
 TEST(Verifier, RefusesTransfersThatCannotBe) {
@@ -132,15 +139,23 @@ TEST(Verifier, RefusesTransfersThatCannotBe) {
   };
   EXPECT_THAT(fault({.src = 0, .dst = 2}), HasSubstr("no such transfer"));
   EXPECT_THAT(fault({.src = 0, .dst = 0}), HasSubstr("no such transfer"));
-  EXPECT_THAT(fault({.src = 0, .dst = 1, .unit_count = 2, .unit = 1}), HasSubstr("no such transfer"));
-  EXPECT_THAT(fault({.src = 0, .dst = 1, .unit = std::numeric_limits<std::uint64_t>::max()}), HasSubstr("no such transfer"));
+  EXPECT_THAT(fault({.src = 0, .dst = 1, .unit_count = 2, .unit = 1}),
+              HasSubstr("no such transfer"));
+  EXPECT_THAT(fault({.src = 0, .dst = 1, .unit = std::numeric_limits<std::uint64_t>::max()}),
+              HasSubstr("no such transfer"));
   EXPECT_THAT(fault({.round = 1, .src = 0, .dst = 1}), HasSubstr("no such transfer"));
-  EXPECT_THAT(verify(schedule_of(CollectiveKind::broadcast, 2, 2, 2, {{.src = 0, .dst = 1, .unit_count = 2}})).faults,
+  EXPECT_THAT(verify(schedule_of(CollectiveKind::broadcast, 2, 2, 2,
+                                 {{.src = 0, .dst = 1, .unit_count = 2}}))
+                  .faults,
               ElementsAre("2 rounds announced, 1 used"));
-  EXPECT_THAT(first_fault(schedule_of(CollectiveKind::all_gather, 2, 3, 0, {})), HasSubstr("not a multiple"));
-  EXPECT_THAT(first_fault(schedule_of(CollectiveKind::broadcast, 2, 1, 0, {}, 1_B, 2)), HasSubstr("root 2 of 2 ranks"));
-  const std::vector<Step> backwards{{.round = 1, .src = 0, .dst = 1}, {.round = 0, .src = 0, .dst = 1}};
-  EXPECT_THAT(first_fault(schedule_of(CollectiveKind::broadcast, 2, 1, 2, backwards)), HasSubstr("not ascending"));
+  EXPECT_THAT(first_fault(schedule_of(CollectiveKind::all_gather, 2, 3, 0, {})),
+              HasSubstr("not a multiple"));
+  EXPECT_THAT(first_fault(schedule_of(CollectiveKind::broadcast, 2, 1, 0, {}, 1_B, 2)),
+              HasSubstr("root 2 of 2 ranks"));
+  const std::vector<Step> backwards{{.round = 1, .src = 0, .dst = 1},
+                                    {.round = 0, .src = 0, .dst = 1}};
+  EXPECT_THAT(first_fault(schedule_of(CollectiveKind::broadcast, 2, 1, 2, backwards)),
+              HasSubstr("not ascending"));
 }
 
 // A state of 200 x 40,000 units is far above the window: several passes must agree with the one-pass rules.
@@ -167,17 +182,20 @@ TEST(Verifier, RunsInWindowsWhenTheStateIsLarge) {
 }
 
 TEST(Verifier, ComparesPhasesWithSteps) {
-  Schedule s = schedule_of(CollectiveKind::broadcast, 3, 1, 2, {{.round = 0, .src = 0, .dst = 1}, {.round = 1, .src = 1, .dst = 2}});
+  Schedule s = schedule_of(CollectiveKind::broadcast, 3, 1, 2,
+                           {{.round = 0, .src = 0, .dst = 1}, {.round = 1, .src = 1, .dst = 2}});
   Channel chain{.form = Channel::Form::chain, .edges = {{0, 1, 1}, {1, 2, 1}}, .bytes = 1200_B};
   s.phases = {{{chain}}};
   const Verification v = verify(s);
   EXPECT_THAT(compare_phases(s, v, 0.5), IsEmpty());
   s.phases[0].channels[0].edges[1].weight = 0.5;
-  EXPECT_THAT(compare_phases(s, v, 0.5), ElementsAre("rank 1 to rank 2: 1200 B in steps, 600 B in phases"));
+  EXPECT_THAT(compare_phases(s, v, 0.5),
+              ElementsAre("rank 1 to rank 2: 1200 B in steps, 600 B in phases"));
   s.phases[0].channels[0].edges[1] = {0, 2, 1};
-  EXPECT_THAT(compare_phases(s, v, 0.5), ElementsAre("edge 0 ends at rank 1, the next starts at rank 0",
-                                                     "rank 0 to rank 2: 0 B in steps, 1200 B in phases",
-                                                     "rank 1 to rank 2: 1200 B in steps, 0 B in phases"));
+  EXPECT_THAT(compare_phases(s, v, 0.5),
+              ElementsAre("edge 0 ends at rank 1, the next starts at rank 0",
+                          "rank 0 to rank 2: 0 B in steps, 1200 B in phases",
+                          "rank 1 to rank 2: 1200 B in steps, 0 B in phases"));
   s.phases[0].channels[0].edges.clear();
   s.phases[0].channels[0].generate = [](const EdgeSink& sink) { sink({0, 1, 1}), sink({1, 2, 1}); };
   EXPECT_THAT(compare_phases(s, v, 0.5), IsEmpty());

@@ -28,13 +28,13 @@ struct Operation {
   static constexpr std::uint32_t kNoEdge = 0xFFFF'FFFF;
 
   Kind kind = Kind::barrier;
-  std::uint32_t waits_for = 0;          // operations before it
-  std::uint32_t first_edge = kNoEdge;   // to what comes after, see Workload::edges
-  std::uint32_t way = 0;                // flow
-  std::uint32_t label = 0;              // for people: index into Workload::labels
-  Time time{0};                         // delay: how long; flow: added to the way's latency
-  Bytes size{0};                        // flow
-  Time not_before{0};                   // relative to the start of the iteration
+  std::uint32_t waits_for = 0;         // operations before it
+  std::uint32_t first_edge = kNoEdge;  // to what comes after, see Workload::edges
+  std::uint32_t way = 0;               // flow
+  std::uint32_t label = 0;             // for people: index into Workload::labels
+  Time time{0};                        // delay: how long; flow: added to the way's latency
+  Bytes size{0};                       // flow
+  Time not_before{0};                  // relative to the start of the iteration
 };
 
 class Workload {
@@ -49,7 +49,8 @@ class Workload {
     return add({.kind = Operation::Kind::flow, .way = way, .time = extra_latency, .size = size});
   }
   std::uint32_t add_way(std::span<const Share> crossed, Time latency, Bandwidth cap) {
-    ways.push_back({static_cast<std::uint32_t>(shares.size()), static_cast<std::uint32_t>(crossed.size()), latency, cap});
+    ways.push_back({static_cast<std::uint32_t>(shares.size()),
+                    static_cast<std::uint32_t>(crossed.size()), latency, cap});
     shares.insert(shares.end(), crossed.begin(), crossed.end());
     return static_cast<std::uint32_t>(ways.size() - 1);
   }
@@ -58,7 +59,9 @@ class Workload {
     operations[before].first_edge = static_cast<std::uint32_t>(edges.size() - 1);
     ++operations[after].waits_for;
   }
-  std::span<const Share> shares_of(std::uint32_t way) const { return {shares.data() + ways[way].first, ways[way].count}; }
+  std::span<const Share> shares_of(std::uint32_t way) const {
+    return {shares.data() + ways[way].first, ways[way].count};
+  }
 
   IdVector<OpId, Operation> operations;
   std::vector<Edge> edges;

@@ -3,8 +3,8 @@
 //
 // SimGrid's CM02 lets a message wait for its path's latency first and share bandwidth afterwards, and weighs messages by
 // 1 / latency (its RTT unfairness of TCP). So here a message starts at step + latency with latency 0 and fairness 1 / latency.
-#include "tests/bench/fluid_vs_simgrid.traffic.hpp"
 #include "models/fluid/fluid_network.hpp"
+#include "tests/bench/fluid_vs_simgrid.traffic.hpp"
 
 namespace {
 
@@ -15,7 +15,8 @@ struct LeafSpine {
   std::uint32_t hosts_per_leaf, hosts;
   std::uint32_t count() const { return 4 * hosts; }
   std::size_t path(std::uint32_t from, std::uint32_t to, Share* out) const {
-    const std::uint32_t a = from / hosts_per_leaf, b = to / hosts_per_leaf, spine = to % hosts_per_leaf;
+    const std::uint32_t a = from / hosts_per_leaf, b = to / hosts_per_leaf,
+                        spine = to % hosts_per_leaf;
     out[0] = {from, 1};
     if (a == b) {
       out[1] = {hosts + to, 1};
@@ -34,7 +35,8 @@ int main(int argc, char** argv) {
   const traffic::Options options = traffic::parse(argc, argv);
   NetworkOptions how;
   for (int i = 6; i < argc; ++i) {
-    if (std::strcmp(argv[i], "plain") == 0) how = {.merge_classes = false, .remember_repeats = false};
+    if (std::strcmp(argv[i], "plain") == 0)
+      how = {.merge_classes = false, .remember_repeats = false};
   }
   const LeafSpine fabric{options.hosts_per_leaf, options.hosts()};
   FluidNetwork fluid(std::vector<Bandwidth>(fabric.count(), 50_GBps), how);
@@ -84,7 +86,9 @@ int main(int argc, char** argv) {
   const double run = watch.wall(), cpu = watch.cpu();
   traffic::write_times(options, times);
   const NetworkCounters& c = network.counters();
-  std::printf("run_s=%.6f cpu_s=%.6f flows=%llu end_s=%.12f solves=%llu events=%llu remembered=%llu\n", run, cpu,
-              static_cast<unsigned long long>(flows), now.seconds(), static_cast<unsigned long long>(c.solves),
-              static_cast<unsigned long long>(c.events), static_cast<unsigned long long>(c.remembered));
+  std::printf(
+      "run_s=%.6f cpu_s=%.6f flows=%llu end_s=%.12f solves=%llu events=%llu remembered=%llu\n", run,
+      cpu, static_cast<unsigned long long>(flows), now.seconds(),
+      static_cast<unsigned long long>(c.solves), static_cast<unsigned long long>(c.events),
+      static_cast<unsigned long long>(c.remembered));
 }

@@ -11,13 +11,17 @@ int main(int argc, char** argv) {
   const traffic::Options options = traffic::parse(argc, argv);
   std::vector<sg::Host*> hosts(options.hosts());
 
-  const auto new_host = [&hosts](sg::NetZone* zone, const std::vector<unsigned long>&, unsigned long id) {
+  const auto new_host = [&hosts](sg::NetZone* zone, const std::vector<unsigned long>&,
+                                 unsigned long id) {
     hosts[id] = zone->create_host("host" + std::to_string(id), 1e12)->seal();
-    return std::make_pair(hosts[id]->get_netpoint(), static_cast<simgrid::kernel::routing::NetPoint*>(nullptr));
+    return std::make_pair(hosts[id]->get_netpoint(),
+                          static_cast<simgrid::kernel::routing::NetPoint*>(nullptr));
   };
-  const std::vector<unsigned> down{options.hosts_per_leaf, options.leaves}, up{1, options.hosts_per_leaf}, cables{1, 1};
-  sg::create_fatTree_zone("fabric", nullptr, sg::FatTreeParams(2, down, up, cables), sg::ClusterCallbacks(new_host),
-                          traffic::kBytesPerSecond, traffic::kLinkLatency, sg::Link::SharingPolicy::SPLITDUPLEX)
+  const std::vector<unsigned> down{options.hosts_per_leaf, options.leaves},
+      up{1, options.hosts_per_leaf}, cables{1, 1};
+  sg::create_fatTree_zone("fabric", nullptr, sg::FatTreeParams(2, down, up, cables),
+                          sg::ClusterCallbacks(new_host), traffic::kBytesPerSecond,
+                          traffic::kLinkLatency, sg::Link::SharingPolicy::SPLITDUPLEX)
       ->seal();
 
   std::vector<double> times;
@@ -29,7 +33,8 @@ int main(int argc, char** argv) {
     std::vector<sg::CommPtr> open;
     for (std::uint64_t step = 0; step < traffic::step_count(options); ++step) {
       open.clear();
-      for (const traffic::Message& m : messages) open.push_back(sg::Comm::sendto_async(hosts[m.from], hosts[m.to], m.bytes));
+      for (const traffic::Message& m : messages)
+        open.push_back(sg::Comm::sendto_async(hosts[m.from], hosts[m.to], m.bytes));
       sg::Comm::wait_all(open);
       flows += open.size();
       if (!options.times.empty()) {
@@ -41,5 +46,6 @@ int main(int argc, char** argv) {
   engine.run();
   const double run = watch.wall(), cpu = watch.cpu();
   traffic::write_times(options, times);
-  std::printf("run_s=%.6f cpu_s=%.6f flows=%llu end_s=%.12f\n", run, cpu, static_cast<unsigned long long>(flows), end);
+  std::printf("run_s=%.6f cpu_s=%.6f flows=%llu end_s=%.12f\n", run, cpu,
+              static_cast<unsigned long long>(flows), end);
 }

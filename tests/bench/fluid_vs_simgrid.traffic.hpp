@@ -47,10 +47,10 @@ struct Message {
 
 struct Options {
   std::uint32_t hosts_per_leaf = 0, leaves = 0;
-  std::string workload;    // permutation, all-to-all, ring
-  std::uint64_t bytes = 0; // per message; of the whole buffer for ring
+  std::string workload;     // permutation, all-to-all, ring
+  std::uint64_t bytes = 0;  // per message; of the whole buffer for ring
   bool random_sizes = false;
-  std::string times;       // file for the finish times, empty for none
+  std::string times;  // file for the finish times, empty for none
   std::uint32_t hosts() const { return hosts_per_leaf * leaves; }
 };
 
@@ -58,7 +58,9 @@ struct Options {
 inline Options parse(int argc, char** argv) {
   Options out;
   if (argc < 6 || std::sscanf(argv[1], "ls%ux%u", &out.hosts_per_leaf, &out.leaves) != 2) {
-    std::fprintf(stderr, "usage: %s ls<D>x<L> permutation|all-to-all|ring BYTES equal|random TIMES|-\n", argv[0]);
+    std::fprintf(stderr,
+                 "usage: %s ls<D>x<L> permutation|all-to-all|ring BYTES equal|random TIMES|-\n",
+                 argv[0]);
     std::exit(2);
   }
   out.workload = argv[2];
@@ -86,7 +88,8 @@ inline std::vector<Message> messages_of_step(const Options& o) {
     for (std::uint32_t i = 0; i < n; ++i) to[i] = i;
     SplitMix64 order(1), sizes(2);
     for (std::uint32_t i = n - 1; i > 0; --i) std::swap(to[i], to[order.below(i)]);
-    for (std::uint32_t i = 0; i < n; ++i) out.push_back({i, to[i], o.random_sizes ? random_size(sizes, o.bytes) : o.bytes});
+    for (std::uint32_t i = 0; i < n; ++i)
+      out.push_back({i, to[i], o.random_sizes ? random_size(sizes, o.bytes) : o.bytes});
   } else if (o.workload == "all-to-all") {
     SplitMix64 sizes(3);
     for (std::uint32_t i = 0; i < n; ++i) {
@@ -104,14 +107,17 @@ inline std::vector<Message> messages_of_step(const Options& o) {
 struct Stopwatch {
   std::chrono::steady_clock::time_point wall_start = std::chrono::steady_clock::now();
   std::clock_t cpu_start = std::clock();
-  double wall() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count(); }
+  double wall() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count();
+  }
   double cpu() const { return static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC; }
 };
 
 inline void write_times(const Options& o, const std::vector<double>& seconds) {
   if (o.times.empty()) return;
   std::FILE* file = std::fopen(o.times.c_str(), "wb");
-  if (file == nullptr || std::fwrite(seconds.data(), sizeof(double), seconds.size(), file) != seconds.size()) {
+  if (file == nullptr ||
+      std::fwrite(seconds.data(), sizeof(double), seconds.size(), file) != seconds.size()) {
     std::fprintf(stderr, "cannot write %s\n", o.times.c_str());
     std::exit(1);
   }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds for every file of configs, so that a new one is checked as soon as it is there.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
+#include "models/catalog.hpp"
 
 #include <functional>
 #include <set>
 
-#include "models/catalog.hpp"
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/units.hpp"
@@ -23,11 +24,13 @@ constexpr std::string_view kKinds[] = {"gpu", "nic", "switch", "link", "server",
 Configs catalogue() { return Configs(WEFT_SOURCE_DIR "/configs"); }
 
 // Calls `check` with every file: its kind, name, path.
-void for_each_file(const std::function<void(std::string_view, const std::string&, const std::string&)>& check) {
+void for_each_file(
+    const std::function<void(std::string_view, const std::string&, const std::string&)>& check) {
   Configs configs = catalogue();
   for (const std::string_view kind : kKinds) {
     EXPECT_FALSE(configs.names(kind).empty()) << kind;
-    for (const std::string& name : configs.names(kind)) check(kind, name, *configs.find(kind, name));
+    for (const std::string& name : configs.names(kind))
+      check(kind, name, *configs.find(kind, name));
   }
 }
 
@@ -41,19 +44,22 @@ Json as_written(const std::string& path) {
 }
 
 // Reads a resolved component as its kind does, its nested components too.
-void read_component(std::string_view kind, const Json& document, const std::string& pointer, Diagnostics& out);
+void read_component(std::string_view kind, const Json& document, const std::string& pointer,
+                    Diagnostics& out);
 
 void read_nodes(const ServerSpec& server, Diagnostics& out) {
   for (const NodeEntry& node : server.nodes) {
-    const std::string_view kind = node.kind == NodeKind::gpu                                              ? "gpu"
-                                  : node.kind == NodeKind::nic                                            ? "nic"
-                                  : node.kind == NodeKind::nvswitch || node.kind == NodeKind::network_switch ? "switch"
-                                                                                                          : "";
+    const std::string_view kind =
+        node.kind == NodeKind::gpu                                                 ? "gpu"
+        : node.kind == NodeKind::nic                                               ? "nic"
+        : node.kind == NodeKind::nvswitch || node.kind == NodeKind::network_switch ? "switch"
+                                                                                   : "";
     if (kind.empty() || node.model.kind == Json::Kind::null) continue;
     read_component(kind, node.model, node.pointer + "/model", out);
     const Json* written = node.model.find("kind");
     if (written != nullptr && written->text != kind) {
-      out.error(node.place, node.pointer, fmt::format("a {} where a {} is needed", written->text, kind));
+      out.error(node.place, node.pointer,
+                fmt::format("a {} where a {} is needed", written->text, kind));
     }
   }
 }
@@ -65,20 +71,22 @@ Spec read_as(const Json& document, const std::string& pointer, Diagnostics& out)
   return spec;
 }
 
-void read_component(std::string_view kind, const Json& document, const std::string& pointer, Diagnostics& out) {
+void read_component(std::string_view kind, const Json& document, const std::string& pointer,
+                    Diagnostics& out) {
   if (kind == "gpu") read_as<GpuSpec>(document, pointer, out);
   if (kind == "nic") read_as<NicSpec>(document, pointer, out);
   if (kind == "switch") read_as<SwitchSpec>(document, pointer, out);
   if (kind == "link") read_as<LinkSpec>(document, pointer, out);
   if (kind == "server") read_nodes(read_as<ServerSpec>(document, pointer, out), out);
   if (kind == "fabric") {
-    for (const ServerGroup& group : read_fabric(document, pointer, out).groups) read_nodes(group.server, out);
+    for (const ServerGroup& group : read_fabric(document, pointer, out).groups)
+      read_nodes(group.server, out);
   }
 }
 
 bool is_dimensional(const std::string& text) {
-  return parse_time(text) || parse_bytes(text) || parse_bandwidth(text) || parse_flop_rate(text) || parse_power(text) ||
-         parse_frequency(text) || parse_rate(text);
+  return parse_time(text) || parse_bytes(text) || parse_bandwidth(text) || parse_flop_rate(text) ||
+         parse_power(text) || parse_frequency(text) || parse_rate(text);
 }
 
 // The pointers of values with a unit that no prefix in `sources` covers. A prefix ends at a whole key: "/link" does not
@@ -122,7 +130,9 @@ bool leads_somewhere(const Json& document, const std::string& pointer) {
   const Json* at = &document;
   for (const std::string& key : *path) {
     if (at->is_array()) {
-      const bool digits = !key.empty() && key.find_first_not_of("0123456789") == std::string::npos && key.size() < 9;
+      const bool digits = !key.empty() &&
+                          key.find_first_not_of("0123456789") == std::string::npos &&
+                          key.size() < 9;
       if (!digits || std::stoul(key) >= at->items.size()) return false;
       at = &at->items[std::stoul(key)];
     } else if (const Json* next = at->find(key)) {
@@ -152,7 +162,8 @@ TEST(Catalog, KindAndNameAreThoseOfFolderAndFile) {
     ASSERT_NE(document.find("name"), nullptr) << path;
     EXPECT_EQ(document.find("kind")->text, kind) << path;
     EXPECT_EQ(document.find("name")->text, name) << path;
-    EXPECT_TRUE(document.find("summary") != nullptr && !document.find("summary")->text.empty()) << path;
+    EXPECT_TRUE(document.find("summary") != nullptr && !document.find("summary")->text.empty())
+        << path;
   });
 }
 
@@ -169,7 +180,8 @@ TEST(Catalog, EverySourceSaysItsKindAndLeadsToAValue) {
     ASSERT_NE(document.find("sources"), nullptr) << path;
     for (const JsonMember& source : document.find("sources")->members) {
       const std::string& text = source.value.text;
-      EXPECT_TRUE(text.starts_with("measured: ") || text.starts_with("datasheet: ") || text.starts_with("assumed: "))
+      EXPECT_TRUE(text.starts_with("measured: ") || text.starts_with("datasheet: ") ||
+                  text.starts_with("assumed: "))
           << path << ": " << source.key << ": " << text;
       EXPECT_TRUE(leads_somewhere(document, source.key)) << path << ": no value at " << source.key;
     }
@@ -224,15 +236,17 @@ TEST(Catalog, EveryServerAndFabricBuilds) {
 
 TEST(UncoveredValues, ThePrefixEndsAtAKeyAndOnlyUnitsCount) {
   Diagnostics out;
-  const Json document = parse_json(R"({"name": "x", "summary": "4 GB/s", "link": {"rate": "4 GB/s"}, "links": ["1 ns", 3],
+  const Json document = parse_json(
+      R"({"name": "x", "summary": "4 GB/s", "link": {"rate": "4 GB/s"}, "links": ["1 ns", 3],
                                        "sources": {"/link": "assumed: ..."}})",
-                                   "x", out);
+      "x", out);
   EXPECT_EQ(uncovered(document), (std::vector<std::string>{"/links/0"}));
 }
 
 TEST(UncoveredValues, TheEmptyPrefixCoversAll) {
   Diagnostics out;
-  const Json document = parse_json(R"({"a": {"b/c": "1 ns"}, "sources": {"": "assumed: ..."}})", "x", out);
+  const Json document =
+      parse_json(R"({"a": {"b/c": "1 ns"}, "sources": {"": "assumed: ..."}})", "x", out);
   EXPECT_TRUE(uncovered(document).empty());
 }
 

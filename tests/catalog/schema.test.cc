@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/schema.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+
+#include <gtest/gtest.h>
 
 #include "sim/fabric/spec.hpp"
 
@@ -37,7 +37,8 @@ TEST(Schema, FilesAreWhatTheStructsGenerate) {
     if (update) write(path, text);
     if (text_of(path) == text) continue;
     write(path.string() + ".new", text);
-    ADD_FAILURE() << path << " differs from " << name << ".new beside it; if the new one is right:\n"
+    ADD_FAILURE() << path << " differs from " << name
+                  << ".new beside it; if the new one is right:\n"
                   << "    WEFT_UPDATE=1 tools/test -R tests_catalog/Schema";
   }
 }
@@ -63,7 +64,8 @@ TEST(Schema, IsOneJsonDocumentThatForbidsUnknownKeys) {
 // The reader lists the keys it knows when it meets one that it does not.
 TEST(Schema, FabricHasTheKeysOfItsReader) {
   Diagnostics parsing, reading;
-  const Json document = parse_json(R"({"qqqqqqqq": 1, "server": {"nodes": [{"id": "gpu0", "kind": "gpu"}]}})", "f", parsing);
+  const Json document = parse_json(
+      R"({"qqqqqqqq": 1, "server": {"nodes": [{"id": "gpu0", "kind": "gpu"}]}})", "f", parsing);
   read_fabric(document, {}, reading);
   std::string known;
   for (const Problem& problem : reading.problems()) {

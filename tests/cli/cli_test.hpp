@@ -2,16 +2,16 @@
 // Runs the command line inside the test, as main does, and keeps what it printed.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "sim/core/json.hpp"
 #include "tools/cli/cli.hpp"
@@ -35,7 +35,9 @@ inline Outcome weft_cli(const std::vector<std::string>& args) {
   return outcome;
 }
 
-inline std::string data(const std::string& name) { return std::string(WEFT_SOURCE_DIR) + "/tests/cli/data/" + name; }
+inline std::string data(const std::string& name) {
+  return std::string(WEFT_SOURCE_DIR) + "/tests/cli/data/" + name;
+}
 
 // The most memory this process has ever held.
 inline double peak_gib() {
@@ -69,7 +71,9 @@ inline double number_at(const Json& json, std::initializer_list<std::string> pat
 // A folder of the test's own that vanishes with it.
 class Folder {
  public:
-  Folder() : path_(std::filesystem::path(testing::TempDir()) / ("weft_cli_" + std::to_string(::getpid()))) {
+  Folder()
+      : path_(std::filesystem::path(testing::TempDir()) /
+              ("weft_cli_" + std::to_string(::getpid()))) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }
@@ -85,7 +89,8 @@ class Folder {
   // Names of everything inside, folders not entered.
   std::vector<std::string> names() const {
     std::vector<std::string> out;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) out.push_back(entry.path().filename().string());
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      out.push_back(entry.path().filename().string());
     std::ranges::sort(out);
     return out;
   }

@@ -10,11 +10,13 @@ namespace {
 using cli_test::weft_cli;
 using testing::HasSubstr;
 
-const std::string kGood = R"({"fabric": "dgx1-p100", "workload": {"collective": "all_reduce", "size": "1 MiB"}})";
+const std::string kGood =
+    R"({"fabric": "dgx1-p100", "workload": {"collective": "all_reduce", "size": "1 MiB"}})";
 
 class Generated : public testing::Test {
  protected:
-  void expect_refused(const std::string& text, const std::string& where, const std::string& fact, const std::string& cure) {
+  void expect_refused(const std::string& text, const std::string& where, const std::string& fact,
+                      const std::string& cure) {
     const auto outcome = weft_cli({"check", folder_.file("input.json", text)});
     SCOPED_TRACE(outcome.err.substr(0, 2000));
     EXPECT_EQ(outcome.code, kBadInput);
@@ -29,12 +31,18 @@ class Generated : public testing::Test {
   cli_test::Folder folder_;
 };
 
-TEST_F(Generated, EmptyFile) { expect_refused("", "1:1", "the file is empty", "a JSON object is needed"); }
+TEST_F(Generated, EmptyFile) {
+  expect_refused("", "1:1", "the file is empty", "a JSON object is needed");
+}
 
-TEST_F(Generated, OnlyBlanks) { expect_refused(" \n\t\n", "3:1", "not JSON", "a missing comma, quote or bracket"); }
+TEST_F(Generated, OnlyBlanks) {
+  expect_refused(" \n\t\n", "3:1", "not JSON", "a missing comma, quote or bracket");
+}
 
 TEST_F(Generated, BinaryFile) {
-  std::string text = "\x7f" "ELF";
+  std::string text =
+      "\x7f"
+      "ELF";
   for (int i = 0; i < 4096; ++i) text += static_cast<char>(i * 37);
   expect_refused(text, "1:5", "not JSON: a zero byte", "UTF-8 text");
 }
@@ -64,17 +72,20 @@ TEST_F(Generated, ManyKeysInOneObject) {
 
 TEST_F(Generated, ManyProblemsAreCutAndCounted) {
   std::string text = "{\"kind\": \"server\", \"nodes\": [";
-  for (int i = 0; i < 50'000; ++i) text += std::string(i > 0 ? "," : "") + "\n{\"id\": 1, \"knid\": \"gpu\"}";
+  for (int i = 0; i < 50'000; ++i)
+    text += std::string(i > 0 ? "," : "") + "\n{\"id\": 1, \"knid\": \"gpu\"}";
   expect_refused(text + "]}", "2:8", "1 where a string is needed", "more problems");
 }
 
 TEST_F(Generated, LongString) {
-  expect_refused("{\"kind\": \"" + std::string(1'000'000, 'x') + "\"}", "1:10", "there is no kind", "kinds: ");
+  expect_refused("{\"kind\": \"" + std::string(1'000'000, 'x') + "\"}", "1:10", "there is no kind",
+                 "kinds: ");
 }
 
 TEST_F(Generated, LongNumber) {
-  expect_refused("{\"kind\": \"link\", \"class\": \"xgmi\", \"rate\": \"" + std::string(1'000'000, '9') + " Gb/s\"}", "1:43",
-                 "is not a bandwidth", "write a number and a unit");
+  expect_refused("{\"kind\": \"link\", \"class\": \"xgmi\", \"rate\": \"" +
+                     std::string(1'000'000, '9') + " Gb/s\"}",
+                 "1:43", "is not a bandwidth", "write a number and a unit");
 }
 
 TEST_F(Generated, ByteOrderMarkIsNoReasonToRefuse) {
@@ -83,10 +94,15 @@ TEST_F(Generated, ByteOrderMarkIsNoReasonToRefuse) {
 }
 
 TEST_F(Generated, LinesMayEndAsOnWindows) {
-  const auto good = weft_cli({"check", folder_.file("input.json", "{\r\n\"fabric\": \"dgx1-p100\",\r\n"
-                                                                  "\"workload\": {\"collective\": \"all_reduce\", \"size\": \"1 MiB\"}\r\n}\r\n")});
+  const auto good = weft_cli(
+      {"check",
+       folder_.file(
+           "input.json",
+           "{\r\n\"fabric\": \"dgx1-p100\",\r\n"
+           "\"workload\": {\"collective\": \"all_reduce\", \"size\": \"1 MiB\"}\r\n}\r\n")});
   EXPECT_EQ(good.code, kOk) << good.err;
-  expect_refused("{\r\n  \"fabric\": \"dgx1-p100\",\r\n  \"wrkload\": 1\r\n}\r\n", "3:3", "did you mean \"workload\"?", "");
+  expect_refused("{\r\n  \"fabric\": \"dgx1-p100\",\r\n  \"wrkload\": 1\r\n}\r\n", "3:3",
+                 "did you mean \"workload\"?", "");
 }
 
 // 2^24 values from a few hundred bytes.
@@ -96,7 +112,8 @@ TEST_F(Generated, InclusionThatDoubles) {
     const std::string use = R"({"server": "b)" + std::to_string(i - 1) + ".json\"}";
     folder_.file("b" + std::to_string(i) + ".json", "{\"a\": " + use + ", \"b\": " + use + "}");
   }
-  const auto outcome = weft_cli({"check", folder_.file("input.json", R"({"kind": "fabric", "server": "b23.json"})")});
+  const auto outcome = weft_cli(
+      {"check", folder_.file("input.json", R"({"kind": "fabric", "server": "b23.json"})")});
   EXPECT_EQ(outcome.code, kBadInput);
   EXPECT_THAT(outcome.err, HasSubstr("included files grow beyond"));
   EXPECT_LT(outcome.seconds, 10);
@@ -112,10 +129,12 @@ TEST_F(Generated, InclusionThatDeepens) {
   }
   folder_.file("d0.json", "{\"a\": 1}");
   for (int i = 1; i < 60; ++i) {
-    folder_.file("d" + std::to_string(i) + ".json",
-                 "{\"a\": " + open + "{\"link\": \"d" + std::to_string(i - 1) + ".json\"}" + close + "}");
+    folder_.file(
+        "d" + std::to_string(i) + ".json",
+        "{\"a\": " + open + "{\"link\": \"d" + std::to_string(i - 1) + ".json\"}" + close + "}");
   }
-  const auto outcome = weft_cli({"check", folder_.file("input.json", R"({"kind": "link", "link": "d59.json"})")});
+  const auto outcome =
+      weft_cli({"check", folder_.file("input.json", R"({"kind": "link", "link": "d59.json"})")});
   EXPECT_EQ(outcome.code, kBadInput);
   EXPECT_THAT(outcome.err, HasSubstr("nest deeper than"));
 }
@@ -126,18 +145,24 @@ TEST_F(Generated, ChangesThatDeepen) {
   for (int i = 0; i < 60; ++i) deep = "{\"a\": " + deep + "}";
   std::string pointer, sets;
   for (int i = 0; i < 100; ++i) {
-    sets += std::string(i > 0 ? ",\n" : "") + "\"" + (pointer.empty() ? "/x" : pointer) + "\": " + (i == 0 ? "{\"a\": " + deep + "}" : deep);
+    sets += std::string(i > 0 ? ",\n" : "") + "\"" + (pointer.empty() ? "/x" : pointer) +
+            "\": " + (i == 0 ? "{\"a\": " + deep + "}" : deep);
     if (pointer.empty()) pointer = "/x";
     for (int k = 0; k < 61; ++k) pointer += "/a";
   }
-  const auto outcome = weft_cli({"check", folder_.file("input.json", "{\"kind\": \"fabric\", \"server\": {\"use\": \"dgx1-p100\", \"set\": {" + sets + "}}}")});
+  const auto outcome = weft_cli(
+      {"check",
+       folder_.file("input.json",
+                    "{\"kind\": \"fabric\", \"server\": {\"use\": \"dgx1-p100\", \"set\": {" +
+                        sets + "}}}")});
   EXPECT_EQ(outcome.code, kBadInput);
   EXPECT_THAT(outcome.err, HasSubstr("a pointer of more than 64 keys"));
 }
 
 TEST_F(Generated, AFolderADeviceAndAPipeAreNotFiles) {
-  for (const std::string& path : {folder_.path(""), std::string("/dev/zero"), std::string("/dev/stdin"), folder_.path("none.json"),
-                                  std::string("/proc/self/mem"), std::string()}) {
+  for (const std::string& path :
+       {folder_.path(""), std::string("/dev/zero"), std::string("/dev/stdin"),
+        folder_.path("none.json"), std::string("/proc/self/mem"), std::string()}) {
     const auto outcome = weft_cli({"check", path});
     EXPECT_EQ(outcome.code, kBadInput) << path;
     EXPECT_EQ(outcome.out, "") << path;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every verb does alike: help, one JSON document, silence, exit codes, files that appear whole or not at all.
-#include <gmock/gmock.h>
-
 #include <set>
+
+#include <gmock/gmock.h>
 
 #include "models/catalog.hpp"
 #include "tests/cli/cli_test.hpp"
@@ -17,7 +17,8 @@ using testing::IsEmpty;
 using testing::Not;
 
 const std::string kQuickstart = std::string(WEFT_SOURCE_DIR) + "/scenarios/00-quickstart.json";
-const std::vector<std::string> kVerbs{"run", "check", "list", "explain", "topo", "p2p", "nccl-tests", "tartan"};
+const std::vector<std::string> kVerbs{"run",  "check", "list",       "explain",
+                                      "topo", "p2p",   "nccl-tests", "tartan"};
 
 TEST(Verbs, EachHasHelp) {
   const auto all = weft_cli({"--help"});
@@ -59,9 +60,12 @@ TEST(Verbs, AMisspeltVerbOrFlagIsRefusedWithTheNearest) {
       {{"explain", "h100-smx5"}, "did you mean \"h100-sxm5\"?"},
       {{"list", "gpsu"}, "did you mean \"gpus\"?"},
       {{"nccl-tests", "all_reduce", "--fabric", "dgx2"}, "did you mean \"all_reduce_perf\"?"},
-      {{"nccl-tests", "all_reduce_perf", "--fabric", "dgx2", "--algo", "rnig"}, "did you mean \"ring\"?"},
-      {{"topo", "dgx1-v100+ib-edr", "--set", "/netwrok/oversubscription=2"}, "did you mean \"network\"?"},
-      {{"topo", "dgx1-v100+ib-edr", "--set", "/network/oversubscripton=2"}, "did you mean \"oversubscription\"?"},
+      {{"nccl-tests", "all_reduce_perf", "--fabric", "dgx2", "--algo", "rnig"},
+       "did you mean \"ring\"?"},
+      {{"topo", "dgx1-v100+ib-edr", "--set", "/netwrok/oversubscription=2"},
+       "did you mean \"network\"?"},
+      {{"topo", "dgx1-v100+ib-edr", "--set", "/network/oversubscripton=2"},
+       "did you mean \"oversubscription\"?"},
       {{"frobnicate"}, "see `weft --help`"},
       {{"topo", "dgx2", "extra"}, "does not expect \"extra\""},
       {{"topo", "dgx2", "--set", "servers=2"}, "is not PTR=VALUE"},
@@ -71,7 +75,8 @@ TEST(Verbs, AMisspeltVerbOrFlagIsRefusedWithTheNearest) {
       {{"p2p", "dgx2", "-s", "big"}, "\"big\" is not a size"},
       {{"p2p", "dgx2", "--via", "teleport"}, "one of direct, relay, host"},
       {{"p2p", "dgx2", "--peer-access", "maybe"}, "error: "},
-      {{"nccl-tests", "all_reduce_perf", "--fabric", "dgx2", "-b", "2M", "-e", "1M"}, "the smallest size is above the largest"},
+      {{"nccl-tests", "all_reduce_perf", "--fabric", "dgx2", "-b", "2M", "-e", "1M"},
+       "the smallest size is above the largest"},
       {{"nccl-tests", "all_reduce_perf", "--fabric", "dgx2", "-f", "1"}, "error: "},
       {{"nccl-tests", "all_reduce_perf", "--fabric", "dgx2", "-g", "17"}, "17 GPUs are wanted"},
       {{"nccl-tests", "all_reduce_perf", "--fabric", "dgx2", "-g", "0"}, "error: "},
@@ -94,9 +99,16 @@ TEST(Verbs, AMisspeltVerbOrFlagIsRefusedWithTheNearest) {
 
 TEST(Verbs, JsonIsOneDocumentAndNothingElse) {
   const std::vector<std::string> commands[] = {
-      {"run", kQuickstart}, {"run", kQuickstart, "--what-if", "/workload/size=2 MiB"}, {"check", kQuickstart},
-      {"list"}, {"list", "links"}, {"explain", "nvlink4"}, {"topo", "dgx1-v100+ib-edr"}, {"p2p", "dgx1-p100"},
-      {"nccl-tests", "all_reduce_perf", "--fabric", "dgx1-p100", "-b", "1M", "-e", "4M"}, {"tartan", "dgx1-p100"}};
+      {"run", kQuickstart},
+      {"run", kQuickstart, "--what-if", "/workload/size=2 MiB"},
+      {"check", kQuickstart},
+      {"list"},
+      {"list", "links"},
+      {"explain", "nvlink4"},
+      {"topo", "dgx1-v100+ib-edr"},
+      {"p2p", "dgx1-p100"},
+      {"nccl-tests", "all_reduce_perf", "--fabric", "dgx1-p100", "-b", "1M", "-e", "4M"},
+      {"tartan", "dgx1-p100"}};
   std::set<std::string> covered;
   for (std::vector<std::string> args : commands) {
     covered.insert(args.front());
@@ -111,7 +123,8 @@ TEST(Verbs, JsonIsOneDocumentAndNothingElse) {
 }
 
 TEST(Verbs, ProgressIsSilentWhereNobodyLooks) {
-  const auto outcome = weft_cli({"nccl-tests", "alltoall_perf", "--fabric", "dgx2", "-b", "1M", "-e", "8M"});
+  const auto outcome =
+      weft_cli({"nccl-tests", "alltoall_perf", "--fabric", "dgx2", "-b", "1M", "-e", "8M"});
   EXPECT_EQ(outcome.code, kOk);
   EXPECT_EQ(outcome.err, "");
   EXPECT_THAT(outcome.out, Not(HasSubstr("\r")));
@@ -183,7 +196,8 @@ TEST(Out, AFolderInThePlaceOfTheReportLeavesNoHalfWrittenFile) {
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(outcome.err, HasSubstr("report.json"));
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path("out"))) names.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path("out")))
+    names.push_back(entry.path().filename().string());
   EXPECT_THAT(names, testing::ElementsAre("report.json"));
 }
 
@@ -198,7 +212,8 @@ TEST(Out, AFolderThatCannotBeMadeIsRefused) {
 
 TEST(Out, AWrongScenarioLeavesNoFolder) {
   const cli_test::Folder folder;
-  EXPECT_EQ(weft_cli({"run", cli_test::data("wrong_unit.json"), "--out", folder.path("out")}).code, kBadInput);
+  EXPECT_EQ(weft_cli({"run", cli_test::data("wrong_unit.json"), "--out", folder.path("out")}).code,
+            kBadInput);
   EXPECT_THAT(folder.names(), IsEmpty());
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command lines, one argument per line: the program answers with a documented exit code, and standard output is empty unless
 // it has an answer. Only verbs that read, only names of the catalogue and files of the checkout, only small sizes.
+#include "tools/cli/cli.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -8,7 +10,6 @@
 
 #include "sim/core/json.hpp"
 #include "tests/fuzz/fuzz.hpp"
-#include "tools/cli/cli.hpp"
 
 namespace weft {
 namespace {
@@ -27,12 +28,16 @@ bool has_large_number(std::string_view text) {
 bool is_harmless(const std::vector<std::string>& args) {
   static const std::vector<std::string> verbs{"check", "list", "explain", "topo", "help"};
   if (args.empty() || args.size() > 12) return false;
-  if (!args.front().starts_with('-') && std::ranges::find(verbs, args.front()) == verbs.end()) return false;
+  if (!args.front().starts_with('-') && std::ranges::find(verbs, args.front()) == verbs.end())
+    return false;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
-    if (arg.find("--o") != std::string::npos || arg.find("..") != std::string::npos || arg.find('\0') != std::string::npos) return false;
+    if (arg.find("--o") != std::string::npos || arg.find("..") != std::string::npos ||
+        arg.find('\0') != std::string::npos)
+      return false;
     const bool set = i > 0 && args[i - 1] == "--set";
-    const std::string_view value = std::string_view(arg).substr(std::min(arg.size(), arg.find('=') + 1));
+    const std::string_view value =
+        std::string_view(arg).substr(std::min(arg.size(), arg.find('=') + 1));
     if ((set || arg.starts_with("--set")) && has_large_number(value)) return false;
     if (!set && arg.starts_with('/')) return false;
     // "@" leads CLI11 to no file, but other parsers take it for one.
@@ -65,7 +70,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (code != kOk && !answers_in_json) FUZZ_CHECK(!err.str().empty());
   // "-hx" is "-h" too.
   const bool help = args.front() == "help" || args.front().starts_with('-') ||
-                    std::ranges::any_of(args, [](const std::string& arg) { return arg.starts_with("-h") || arg.starts_with("--help"); });
+                    std::ranges::any_of(args, [](const std::string& arg) {
+                      return arg.starts_with("-h") || arg.starts_with("--help");
+                    });
   if (code == kOk && json && !help) {
     Diagnostics diagnostics;
     parse_json(out.str(), "stdout", diagnostics);

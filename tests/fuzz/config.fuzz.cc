@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameter sets: what is read without a problem is written and read back to the same. The first line names the struct.
-#include "models/catalog.hpp"
 #include "sim/core/config.hpp"
+
+#include "models/catalog.hpp"
 #include "sim/run/scenario.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

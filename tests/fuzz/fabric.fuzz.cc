@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // From JSON to a fabric: what builds is sound. Names find what they name, links and their reverses know each other, every
 // resource has a capacity, and a few transfers have ways that lead from GPU to GPU.
-#include "models/catalog.hpp"
 #include "sim/fabric/fabric.hpp"
+
+#include "models/catalog.hpp"
 #include "sim/fabric/routing.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/fuzz/limits.hpp"
@@ -23,7 +24,9 @@ void check_fabric(const Fabric& fabric) {
     FUZZ_CHECK(back.reverse == LinkId{l} && back.from == link.to && back.to == link.from);
   }
   for (const Bandwidth capacity : fabric.capacities()) FUZZ_CHECK(capacity.bps > 0);
-  const auto every = [](std::size_t count) { return std::max<std::size_t>(1, count / kMostNamesChecked); };
+  const auto every = [](std::size_t count) {
+    return std::max<std::size_t>(1, count / kMostNamesChecked);
+  };
   for (std::size_t i = 0; i < fabric.node_count(); i += every(fabric.node_count())) {
     FUZZ_CHECK(fabric.find_node(fabric.name(NodeId{i})) == NodeId{i});
   }
@@ -34,8 +37,10 @@ void check_fabric(const Fabric& fabric) {
 
 void check_ways(const Fabric& fabric) {
   Routes routes(fabric);
-  const NodeId first = fabric.gpus().front(), last = fabric.gpus().back(), middle = fabric.gpus()[fabric.gpus().size() / 2];
-  for (const auto& [src, dst] : {std::pair{first, last}, std::pair{last, first}, std::pair{first, middle}, std::pair{middle, last}}) {
+  const NodeId first = fabric.gpus().front(), last = fabric.gpus().back(),
+               middle = fabric.gpus()[fabric.gpus().size() / 2];
+  for (const auto& [src, dst] : {std::pair{first, last}, std::pair{last, first},
+                                 std::pair{first, middle}, std::pair{middle, last}}) {
     if (src == dst) continue;
     TransferOptions options;
     options.routing = fabric.routing();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON: every place lies inside the text, and what is accepted is written and read back to the same document.
+#include "sim/core/json.hpp"
+
 #include <algorithm>
 
-#include "sim/core/json.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace weft {
@@ -19,7 +20,8 @@ struct Text {
     }
   }
   bool holds(Place place) const {
-    return place.line >= 1 && place.line <= widths.size() && place.column >= 1 && place.column <= widths[place.line - 1] + 1;
+    return place.line >= 1 && place.line <= widths.size() && place.column >= 1 &&
+           place.column <= widths[place.line - 1] + 1;
   }
 };
 
@@ -35,8 +37,11 @@ void check_places(const Json& json, const Text& text) {
 bool same(const Json& a, const Json& b) {
   if (a.is_number() && b.is_number()) return a.number == b.number;
   if (a.kind != b.kind || a.boolean != b.boolean || a.text != b.text) return false;
-  const auto same_member = [](const JsonMember& x, const JsonMember& y) { return x.key == y.key && same(x.value, y.value); };
-  return std::ranges::equal(a.items, b.items, same) && std::ranges::equal(a.members, b.members, same_member);
+  const auto same_member = [](const JsonMember& x, const JsonMember& y) {
+    return x.key == y.key && same(x.value, y.value);
+  };
+  return std::ranges::equal(a.items, b.items, same) &&
+         std::ranges::equal(a.members, b.members, same_member);
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kMostValues = 20'000;  // as many as the sanitizers can carry many times a second
+constexpr std::size_t kMostValues =
+    20'000;  // as many as the sanitizers can carry many times a second
 
 class Files final : public FileSource {
  public:

@@ -18,7 +18,8 @@ bool is_small(const Scenario& scenario) {
   if (sizes.gpus > kMostGpus || sizes.nodes > kMostNodes || sizes.pairs > kMostPairs) return false;
   std::size_t flows = 0;
   for (const JobSpec& job : scenario.jobs) {
-    flows += job.flows.size() + (job.pattern ? sizes.gpus * sizes.gpus : 0) + (job.expand ? 1'000 : 0);
+    flows +=
+        job.flows.size() + (job.pattern ? sizes.gpus * sizes.gpus : 0) + (job.expand ? 1'000 : 0);
     if (job.repeat.kind == Json::Kind::integer && job.repeat.integer > kMostRepeats) return false;
   }
   return flows <= kMostFlows && scenario.jobs.size() <= 8 && scenario.faults.size() <= 20;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Globs against a plain recursive matcher, ranges, pointers, nearest names. The input is two texts, split at the first line
 // break.
+#include "sim/core/text.hpp"
+
 #include <algorithm>
 
-#include "sim/core/text.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace weft {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text with units: what is accepted reads back from the exact text to the same value, and from the text for people to one
 // within the digits that it shows.
+#include "sim/core/units.hpp"
+
 #include <cmath>
 
-#include "sim/core/units.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace weft {
 namespace {
 
-bool near(double a, double b) { return std::abs(a - b) <= 1e-3 * std::max(std::abs(a), std::abs(b)); }
+bool near(double a, double b) {
+  return std::abs(a - b) <= 1e-3 * std::max(std::abs(a), std::abs(b));
+}
 
 double size_of(Time v) { return static_cast<double>(v.ps); }
 double size_of(Bytes v) { return v.value(); }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole reports compared bit for bit with committed ones, so that a number that moves is seen and explained. On a difference
 // the new report is left beside the old as NAME.report.json.new; WEFT_UPDATE=1 replaces the old.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "tests/support/tiny.hpp"
 
@@ -21,16 +21,15 @@ std::optional<std::string> read_file(const std::string& path) {
   return text.str();
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream(path) << text;
-}
+void write_file(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
 // What a run found, without what the machine it ran on and the input say.
 std::string stable_text(const Report& report) {
   Json json = to_json(report);
   Json out = Json::object();
   for (const JsonMember& member : json.members) {
-    if (member.key != "wall_s" && member.key != "peak_rss_bytes" && member.key != "effective" && member.key != "weft") {
+    if (member.key != "wall_s" && member.key != "peak_rss_bytes" && member.key != "effective" &&
+        member.key != "weft") {
       out.set(member.key, member.value);
     }
   }
@@ -46,7 +45,8 @@ TEST_P(Golden, ReportIsTheCommittedOne) {
   RunContext context = test::context();
   context.explain = true;
   Diagnostics out;
-  const std::string now = stable_text(run_scenario(test::scenario_from(*scenario_text, out), context, out));
+  const std::string now =
+      stable_text(run_scenario(test::scenario_from(*scenario_text, out), context, out));
   const std::string path = stem + ".report.json";
   const char* update = std::getenv("WEFT_UPDATE");
   if (update != nullptr && std::string_view(update) == "1") {
@@ -59,12 +59,14 @@ TEST_P(Golden, ReportIsTheCommittedOne) {
     return;
   }
   write_file(path + ".new", now);
-  ADD_FAILURE() << "the report moved; compare\n  " << path << "\n  " << path << ".new\nWEFT_UPDATE=1 accepts it";
+  ADD_FAILURE() << "the report moved; compare\n  " << path << "\n  " << path
+                << ".new\nWEFT_UPDATE=1 accepts it";
 }
 
 INSTANTIATE_TEST_SUITE_P(Reports, Golden,
-                         ::testing::Values("all_reduce_in_the_switch", "staged_copies", "incast_with_a_fault", "mesh_rings",
-                                           "rails_all_to_all", "jobs_side_by_side"));
+                         ::testing::Values("all_reduce_in_the_switch", "staged_copies",
+                                           "incast_with_a_fault", "mesh_rings", "rails_all_to_all",
+                                           "jobs_side_by_side"));
 
 }  // namespace
 }  // namespace weft

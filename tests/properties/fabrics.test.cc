@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/properties/random_machines.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -8,6 +6,7 @@
 
 #include "sim/fabric/routing.hpp"
 #include "sim/workload/placement.hpp"
+#include "tests/properties/random_machines.hpp"
 #include "tests/support/conservation.hpp"
 #include "tests/support/tiny.hpp"
 
@@ -43,7 +42,8 @@ RC_GTEST_PROP(RandomFabrics, BuildOrSayWhereAndWhyNot, ()) {
     RC_ASSERT(link.rate <= link.raw);
     RC_ASSERT(fabric.find_link(fabric.name(LinkId{i})) == LinkId{i});
   }
-  for (std::uint32_t n = 0; n < fabric.node_count(); ++n) RC_ASSERT(fabric.find_node(fabric.name(NodeId{n})) == NodeId{n});
+  for (std::uint32_t n = 0; n < fabric.node_count(); ++n)
+    RC_ASSERT(fabric.find_node(fabric.name(NodeId{n})) == NodeId{n});
 }
 
 // Fewest links from every node to `dst` in the network, NICs and switches only.
@@ -55,7 +55,9 @@ std::map<NodeId, int> network_distances(const Fabric& fabric, NodeId dst) {
       const NodeId other = fabric.link(l).to;
       const NodeKind kind = fabric.node(other).kind;
       const bool host = kind == NodeKind::nic && fabric.link(l).tier == Tier::access;
-      if ((kind != NodeKind::network_switch && !host) || !out.emplace(other, out[queue[head]] + 1).second) continue;
+      if ((kind != NodeKind::network_switch && !host) ||
+          !out.emplace(other, out[queue[head]] + 1).second)
+        continue;
       if (!host) queue.push_back(other);
     }
   }
@@ -77,7 +79,8 @@ void check_route(const Fabric& fabric, const Route& route, NodeId src, NodeId ds
     RC_ASSERT(fabric.link(hop).from == at);
     RC_ASSERT(resources.contains(hop.v));
     at = fabric.link(hop).to;
-    if (!staged) RC_ASSERT(passed.insert(at).second);  // into DRAM and out again is the way of staging
+    if (!staged)
+      RC_ASSERT(passed.insert(at).second);  // into DRAM and out again is the way of staging
     if (at != dst) RC_ASSERT(fabric.node(at).kind != NodeKind::gpu);
   }
   RC_ASSERT(at == dst);
@@ -88,14 +91,17 @@ RC_GTEST_PROP(RandomFabrics, EveryPairHasALoopFreeWayOrNone, ()) {
   const Fabric& fabric = built.fabric;
   Routes routes(fabric);
   for (int trial = 0; trial < 20; ++trial) {
-    const NodeId src = fabric.gpus()[static_cast<std::size_t>(between(0, static_cast<int>(fabric.gpus().size()) - 1))];
-    const NodeId dst = fabric.gpus()[static_cast<std::size_t>(between(0, static_cast<int>(fabric.gpus().size()) - 1))];
+    const NodeId src = fabric.gpus()[static_cast<std::size_t>(
+        between(0, static_cast<int>(fabric.gpus().size()) - 1))];
+    const NodeId dst = fabric.gpus()[static_cast<std::size_t>(
+        between(0, static_cast<int>(fabric.gpus().size()) - 1))];
     TransferOptions options;
     options.peer_access = chance(80);
     options.copy_call = chance(50);
     options.channel = static_cast<std::uint32_t>(between(0, 7));
     options.hash = static_cast<std::uint64_t>(between(0, 1000));
-    options.routing = any_of({Routing::single, Routing::ecmp, Routing::flowlet, Routing::spray, Routing::adaptive});
+    options.routing = any_of(
+        {Routing::single, Routing::ecmp, Routing::flowlet, Routing::spray, Routing::adaptive});
     if (chance(60)) options.via = any_of({Via::direct, Via::relay, Via::host, Via::network});
     const auto transfer = routes.transfer(src, dst, options);
     if (!transfer) continue;
@@ -143,7 +149,8 @@ RC_GTEST_PROP(RandomFabrics, LosingLinksLengthensOrCutsWaysButNeverBreaksThem, (
   options.routing = any_of({Routing::single, Routing::ecmp, Routing::spray});
   const auto before = routes.transfer(src, dst, options);
   for (int i = 0; i < 5 && !network.empty(); ++i) {
-    down.push_back(network[static_cast<std::size_t>(between(0, static_cast<int>(network.size()) - 1))]);
+    down.push_back(
+        network[static_cast<std::size_t>(between(0, static_cast<int>(network.size()) - 1))]);
     routes.network().set_down(down.back(), true);
   }
   const auto without = routes.transfer(src, dst, options);
@@ -157,15 +164,19 @@ RC_GTEST_PROP(RandomFabrics, LosingLinksLengthensOrCutsWaysButNeverBreaksThem, (
   for (const LinkId l : down) routes.network().set_down(l, false);
   const auto after = routes.transfer(src, dst, options);
   RC_ASSERT(after.has_value() == before.has_value());
-  if (after && src != dst) RC_ASSERT(after->legs.front().route.hops == before->legs.front().route.hops);
+  if (after && src != dst)
+    RC_ASSERT(after->legs.front().route.hops == before->legs.front().route.hops);
 }
 
 RC_GTEST_PROP(RandomFabrics, EveryGroupHasOrdersOverAllItsRanks, ()) {
   const Built built = random_valid_fabric();
   Routes routes(built.fabric);
   Placement placement(built.fabric, static_cast<std::uint64_t>(between(0, 99)));
-  const auto count = static_cast<std::size_t>(between(1, static_cast<int>(built.fabric.gpus().size())));
-  const auto gpus = placement.take(count, any_of({PlacementPolicy::packed, PlacementPolicy::spread, PlacementPolicy::random}), 0);
+  const auto count =
+      static_cast<std::size_t>(between(1, static_cast<int>(built.fabric.gpus().size())));
+  const auto gpus = placement.take(
+      count, any_of({PlacementPolicy::packed, PlacementPolicy::spread, PlacementPolicy::random}),
+      0);
   RC_ASSERT(gpus.has_value());
   const GroupShape shape = group_shape(routes, *gpus);
   RC_ASSERT(shape.ranks == count);

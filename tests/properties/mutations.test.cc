@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever a person does to a valid file: the reader takes it or says where it is wrong.
-#include "tests/properties/random_machines.hpp"
-
 #include <limits>
 
 #include "models/catalog.hpp"
 #include "sim/core/check.hpp"
+#include "tests/properties/random_machines.hpp"
 #include "tests/support/tiny.hpp"
 
 namespace weft::properties {
@@ -36,15 +35,26 @@ const char* const kScenarios[] = {
 
 Json random_value() {
   switch (between(0, 9)) {
-    case 0: return Json();
-    case 1: return Json(chance(50));
-    case 2: return Json(any_of<std::int64_t>({0, -1, 1, 2, 7, 65536, 4294967296, std::numeric_limits<std::int64_t>::max(),
-                                              std::numeric_limits<std::int64_t>::min()}));
-    case 3: return Json(any_of({0.0, -1.5, 1e-300, 1e300, 0.5, 1e19}));
-    case 4: return Json(any_of<std::string>({"", "x", "gpu[0-9999999]", "gpu[3-1]", "[", "gpu[0-]", "server0/g0", "dgx2", "../x.json", "ring"}));
-    case 5: return Json(any_of<std::string>({"1 GiB", "0 s", "400 Gb/s", "-1 s", "1e400 s", "9e99 GB/s", "1 parsec", "NaN s", "0 B"}));
-    case 6: return Json::array();
-    case 7: return Json::object();
+    case 0:
+      return Json();
+    case 1:
+      return Json(chance(50));
+    case 2:
+      return Json(any_of<std::int64_t>({0, -1, 1, 2, 7, 65536, 4294967296,
+                                        std::numeric_limits<std::int64_t>::max(),
+                                        std::numeric_limits<std::int64_t>::min()}));
+    case 3:
+      return Json(any_of({0.0, -1.5, 1e-300, 1e300, 0.5, 1e19}));
+    case 4:
+      return Json(any_of<std::string>({"", "x", "gpu[0-9999999]", "gpu[3-1]", "[", "gpu[0-]",
+                                       "server0/g0", "dgx2", "../x.json", "ring"}));
+    case 5:
+      return Json(any_of<std::string>({"1 GiB", "0 s", "400 Gb/s", "-1 s", "1e400 s", "9e99 GB/s",
+                                       "1 parsec", "NaN s", "0 B"}));
+    case 6:
+      return Json::array();
+    case 7:
+      return Json::object();
     case 8: {
       Json out = Json::object();
       out.set("use", any_of<std::string>({"dgx2", "nothing", "gpu"}));
@@ -71,28 +81,42 @@ void mutate(Json& document) {
   collect(document, all);
   Json& at = *all[static_cast<std::size_t>(between(0, static_cast<int>(all.size()) - 1))];
   Json& other = *all[static_cast<std::size_t>(between(0, static_cast<int>(all.size()) - 1))];
-  const auto pick = [](std::size_t n) { return static_cast<std::ptrdiff_t>(between(0, static_cast<int>(n) - 1)); };
+  const auto pick = [](std::size_t n) {
+    return static_cast<std::ptrdiff_t>(between(0, static_cast<int>(n) - 1));
+  };
   switch (between(0, 5)) {
-    case 0: at = random_value(); break;
-    case 1: at = Json(other); break;  // something that is valid elsewhere
+    case 0:
+      at = random_value();
+      break;
+    case 1:
+      at = Json(other);
+      break;  // something that is valid elsewhere
     case 2:
-      if (!at.members.empty()) at.members.erase(at.members.begin() + pick(at.members.size()));
-      else if (!at.items.empty()) at.items.erase(at.items.begin() + pick(at.items.size()));
+      if (!at.members.empty())
+        at.members.erase(at.members.begin() + pick(at.members.size()));
+      else if (!at.items.empty())
+        at.items.erase(at.items.begin() + pick(at.items.size()));
       break;
     case 3:
-      if (at.is_object()) at.set(any_of<std::string>({"use", "set", "size", "network", "nodez", "", "weft"}), random_value());
+      if (at.is_object())
+        at.set(any_of<std::string>({"use", "set", "size", "network", "nodez", "", "weft"}),
+               random_value());
       break;
     case 4:
-      if (!at.items.empty()) at.push(Json(at.items[static_cast<std::size_t>(pick(at.items.size()))]));
+      if (!at.items.empty())
+        at.push(Json(at.items[static_cast<std::size_t>(pick(at.items.size()))]));
       break;
     default:
-      if (at.is_string() && !at.text.empty()) at.text[static_cast<std::size_t>(pick(at.text.size()))] = static_cast<char>(between(32, 126));
+      if (at.is_string() && !at.text.empty())
+        at.text[static_cast<std::size_t>(pick(at.text.size()))] =
+            static_cast<char>(between(32, 126));
   }
 }
 
 bool small(const FabricSpec& spec) {
   std::int64_t nodes = 0;
-  for (const ServerGroup& group : spec.groups) nodes += group.count * static_cast<std::int64_t>(group.server.nodes.size());
+  for (const ServerGroup& group : spec.groups)
+    nodes += group.count * static_cast<std::int64_t>(group.server.nodes.size());
   return nodes < 2000;
 }
 
@@ -126,9 +150,15 @@ RC_GTEST_PROP(MutatedText, IsReadOrRefused, ()) {
   for (int e = 0; e < edits; ++e) {
     const auto at = static_cast<std::size_t>(between(0, static_cast<int>(text.size()) - 1));
     switch (between(0, 2)) {
-      case 0: text[at] = static_cast<char>(between(0, 255)); break;
-      case 1: text.erase(at, static_cast<std::size_t>(between(1, 20))); break;
-      default: text.insert(at, any_of<std::string>({"{", "}", "[", "\"", ",", ":", "\\u0000", "1e999", "\xff"}));
+      case 0:
+        text[at] = static_cast<char>(between(0, 255));
+        break;
+      case 1:
+        text.erase(at, static_cast<std::size_t>(between(1, 20)));
+        break;
+      default:
+        text.insert(
+            at, any_of<std::string>({"{", "}", "[", "\"", ",", ":", "\\u0000", "1e999", "\xff"}));
     }
     if (text.empty()) break;
   }

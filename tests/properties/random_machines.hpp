@@ -2,11 +2,11 @@
 // Random machines, as the text a person would write. Small on purpose: shapes matter, not sizes.
 #pragma once
 
+#include <string>
+
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
-
-#include <string>
 
 #include "sim/core/diagnostics.hpp"
 #include "sim/fabric/fabric.hpp"

@@ -17,30 +17,37 @@ using scenario_test::collective;
 using scenario_test::run_text;
 
 // `servers` servers of eight GPUs on a switch inside and one NIC each; every link of the fabric at `rate`.
-std::string cluster(int servers, const std::string& rate, const std::string& delay = "100 ns", const std::string& spine = {}) {
-  const std::string link = fmt::format(R"({{"class": "ualink", "rate": "{}", "efficiency": 1, "delay": "{}"}})", rate, delay);
+std::string cluster(int servers, const std::string& rate, const std::string& delay = "100 ns",
+                    const std::string& spine = {}) {
+  const std::string link = fmt::format(
+      R"({{"class": "ualink", "rate": "{}", "efficiency": 1, "delay": "{}"}})", rate, delay);
   const std::string server = fmt::format(
       R"({{"kind": "server", "name": "box",
           "nodes": [{{"id": "gpu[0-7]", "kind": "gpu", "model": {{}}}}, {{"id": "sw0", "kind": "nvswitch", "latency": "0 ns"}},
                     {{"id": "plx[0-7]", "kind": "pcie_switch"}}, {{"id": "nic[0-7]", "kind": "nic", "model": {{"link": {0}}}}}],
           "links": [{{"a": "gpu[0-7]", "b": "sw0", "link": {0}}}, {{"a": "gpu[0-7]", "b": "plx[0-7]", "pair": "each", "link": {0}}},
-                    {{"a": "nic[0-7]", "b": "plx[0-7]", "pair": "each", "link": {0}}}]}})", link);
+                    {{"a": "nic[0-7]", "b": "plx[0-7]", "pair": "each", "link": {0}}}]}})",
+      link);
   if (servers == 1) return server;
   std::string switches = R"("s0")", cables;
   for (int s = 0; s < servers; ++s) {
-    for (int n = 0; n < 8; ++n) cables += fmt::format(R"({}{{"a": "server{}/nic{}", "b": "s0"}})", cables.empty() ? "" : ", ", s, n);
+    for (int n = 0; n < 8; ++n)
+      cables += fmt::format(R"({}{{"a": "server{}/nic{}", "b": "s0"}})", cables.empty() ? "" : ", ",
+                            s, n);
   }
   if (!spine.empty()) {
     switches += fmt::format(R"(, "{}")", spine);
     cables += fmt::format(R"(, {{"a": "s0", "b": "{}"}})", spine);
   }
-  return fmt::format(R"({{"kind": "fabric", "name": "boxes", "servers": {}, "server": {}, "network": {{"generator": "explicit",
+  return fmt::format(
+      R"({{"kind": "fabric", "name": "boxes", "servers": {}, "server": {}, "network": {{"generator": "explicit",
                          "switch": {{"ports": 64, "link": {}, "latency": "0 ns"}}, "switches": [{}], "cables": [{}]}}}})",
-                     servers, server, link, switches, cables);
+      servers, server, link, switches, cables);
 }
 
 TEST(UserCase, S01NothingChangesWhateverTheNetwork) {
-  for (const char* job : {R"("collective": "all_reduce", "size": "4 GiB")", R"("collective": "all_to_all", "size": "1 GiB")",
+  for (const char* job : {R"("collective": "all_reduce", "size": "4 GiB")",
+                          R"("collective": "all_to_all", "size": "1 GiB")",
                           R"("pattern": "permutation", "size": "1 GiB")"}) {
     for (const int servers : {1, 4}) {
       const double fast = collective(cluster(servers, "400 Gb/s"), job).number("/time_s");
@@ -49,19 +56,25 @@ TEST(UserCase, S01NothingChangesWhateverTheNetwork) {
       EXPECT_LE(slow / fast, 2.2) << job << " on " << servers;
     }
   }
-  const Answer nothing = collective("hgx-h100", R"("collective": "all_reduce", "size": "1 GiB", "gpus": 1)");
+  const Answer nothing =
+      collective("hgx-h100", R"("collective": "all_reduce", "size": "1 GiB", "gpus": 1)");
   EXPECT_EQ(find_at(nothing.json, "/warnings/0/code")->text, "no-traffic");
   const std::string path = ::testing::TempDir() + "nothing.json";
-  std::ofstream(path) << R"({"fabric": "hgx-h100", "workload": {"collective": "all_reduce", "size": "1 GiB", "gpus": 1}})";
-  EXPECT_NE(scenario_test::weft({"run", path}).out.find("no communication found"), std::string::npos);
+  std::ofstream(path)
+      << R"({"fabric": "hgx-h100", "workload": {"collective": "all_reduce", "size": "1 GiB", "gpus": 1}})";
+  EXPECT_NE(scenario_test::weft({"run", path}).out.find("no communication found"),
+            std::string::npos);
 }
 
 TEST(UserCase, S02TwiceTheDataSameTime) {
   for (const char* algorithm : {"ring", "double_binary_tree"}) {
     double before = 0;
     for (std::int64_t size = 1 << 10; size <= std::int64_t{1} << 31; size *= 2) {
-      const double time = collective("dgx1-v100", fmt::format(R"("collective": "all_reduce", "size": "{} B", "algorithm": "{}")", size,
-                                                              algorithm)).number("/time_s");
+      const double time =
+          collective("dgx1-v100",
+                     fmt::format(R"("collective": "all_reduce", "size": "{} B", "algorithm": "{}")",
+                                 size, algorithm))
+              .number("/time_s");
       EXPECT_GT(time, before) << size;
       if (size > 64 << 20) {
         EXPECT_GE(time / before, 1.9) << size;
@@ -70,7 +83,8 @@ TEST(UserCase, S02TwiceTheDataSameTime) {
       before = time;
     }
   }
-  const Answer alone = collective("hgx-h100", R"("collective": "all_reduce", "size": "512 MiB", "group_size": 1)");
+  const Answer alone =
+      collective("hgx-h100", R"("collective": "all_reduce", "size": "512 MiB", "group_size": 1)");
   EXPECT_EQ(alone.number("/jobs/0/ranks"), 1);
   EXPECT_TRUE(find_at(alone.json, "/links")->items.empty());
   EXPECT_EQ(find_at(alone.json, "/jobs/0/notes/0")->text, "a group of one: no traffic");
@@ -111,7 +125,8 @@ TEST(UserCase, S04UnfinishedOperationsAreNamed) {
     executor.run({ExecutorJob{.first_op = 0, .end_op = 2}}, {});
     FAIL() << "it ended";
   } catch (const LimitReached& stuck) {
-    EXPECT_NE(std::string(stuck.what()).find("2 operations wait for each other"), std::string::npos) << stuck.what();
+    EXPECT_NE(std::string(stuck.what()).find("2 operations wait for each other"), std::string::npos)
+        << stuck.what();
     EXPECT_NE(std::string(stuck.what()).find("gradients#0"), std::string::npos) << stuck.what();
   }
 }
@@ -120,7 +135,8 @@ TEST(UserCase, S06NoSwitchNoRoute) {
   const std::string path = WEFT_SOURCE_DIR "/tests/scenarios/data/switchless-dgx1.json";
   Diagnostics diagnostics;
   const Fabric fabric = load_fabric(path, {}, diagnostics).fabric;
-  EXPECT_NE(diagnostics.text().find("5 us is long for NVLink"), std::string::npos) << diagnostics.text();
+  EXPECT_NE(diagnostics.text().find("5 us is long for NVLink"), std::string::npos)
+      << diagnostics.text();
   Routes routes(fabric);
   for (const NodeId gpu : fabric.gpus()) {
     std::int64_t rate = 0;
@@ -135,14 +151,19 @@ TEST(UserCase, S06NoSwitchNoRoute) {
     EXPECT_EQ(rate, (1200_Gbps).bps);
   }
   const auto copy = [&](const std::string& dst) {
-    return run_text(fmt::format(R"({{"fabric": {{"use": "{}"}}, "workload": {{"p2p": {{"src": "gpu0", "dst": "{}"{}}}}}}})", path,
-                                dst.substr(0, dst.find(' ')), dst.find(' ') == std::string::npos ? "" : R"(, "via": "relay")"));
+    return run_text(fmt::format(
+        R"({{"fabric": {{"use": "{}"}}, "workload": {{"p2p": {{"src": "gpu0", "dst": "{}"{}}}}}}})",
+        path, dst.substr(0, dst.find(' ')),
+        dst.find(' ') == std::string::npos ? "" : R"(, "via": "relay")"));
   };
   EXPECT_EQ(copy("gpu1").code, kOk);
   EXPECT_EQ(copy("gpu5 relay").code, kOk);
   const Answer far = copy("gpu5");
-  EXPECT_TRUE(far.code == kOk || far.err.find("no such way") != std::string::npos) << far.code << far.err;
-  const Answer ring = run_text(fmt::format(R"({{"fabric": {{"use": "{}"}}, "workload": {{"collective": "all_reduce", "size": "1 GiB"}}}})", path));
+  EXPECT_TRUE(far.code == kOk || far.err.find("no such way") != std::string::npos)
+      << far.code << far.err;
+  const Answer ring = run_text(fmt::format(
+      R"({{"fabric": {{"use": "{}"}}, "workload": {{"collective": "all_reduce", "size": "1 GiB"}}}})",
+      path));
   ASSERT_EQ(ring.code, kOk) << ring.err;
   // Six links of 200 Gb/s, or three of 400, leave every GPU: 150 GB/s when all are used.
   EXPECT_LE(ring.number("/jobs/0/busbw_gbs"), 150);
@@ -150,8 +171,10 @@ TEST(UserCase, S06NoSwitchNoRoute) {
 }
 
 TEST(UserCase, S07FasterThanTheWireAndTwoClocks) {
-  for (const char* job : {R"("collective": "all_reduce", "size": "1 GiB")", R"("collective": "all_to_all", "size": "256 MiB")",
-                          R"("collective": "all_reduce", "size": "64 MiB", "algorithm": "ring", "expand": true)"}) {
+  for (const char* job :
+       {R"("collective": "all_reduce", "size": "1 GiB")",
+        R"("collective": "all_to_all", "size": "256 MiB")",
+        R"("collective": "all_reduce", "size": "64 MiB", "algorithm": "ring", "expand": true)"}) {
     const Answer answer = collective("hgx-h100+ib-ndr", job, {"--top", "100000"});
     for (const Json& link : find_at(answer.json, "/links")->items) {
       EXPECT_LE(link.find("utilisation")->number, 1.001) << link.find("id")->text;
@@ -159,12 +182,15 @@ TEST(UserCase, S07FasterThanTheWireAndTwoClocks) {
     EXPECT_GE(answer.number("/time_s"), answer.number("/bound_s") * 0.999999);
     EXPECT_DOUBLE_EQ(answer.number("/jobs/0/finish_s"), answer.number("/time_s"));
   }
-  const Answer flows = collective("hgx-h100+ib-ndr", R"("pattern": "random", "size": "16 MiB")", {"--top", "100000"});
+  const Answer flows = collective("hgx-h100+ib-ndr", R"("pattern": "random", "size": "16 MiB")",
+                                  {"--top", "100000"});
   double last = 0;
-  for (const Json& flow : find_at(flows.json, "/flows")->items) last = std::max(last, flow.find("finish_s")->number);
+  for (const Json& flow : find_at(flows.json, "/flows")->items)
+    last = std::max(last, flow.find("finish_s")->number);
   EXPECT_DOUBLE_EQ(last, flows.number("/time_s"));
   const std::string path = ::testing::TempDir() + "groups.json";
-  std::ofstream(path) << R"({"fabric": "hgx-h100+ib-ndr", "workload": {"collective": "all_reduce", "size": "1 GiB", "group_size": 4}})";
+  std::ofstream(path)
+      << R"({"fabric": "hgx-h100+ib-ndr", "workload": {"collective": "all_reduce", "size": "1 GiB", "group_size": 4}})";
   const std::string text = scenario_test::weft({"run", path}).out;
   EXPECT_NE(text.find("over 4 GPUs"), std::string::npos) << text;
   EXPECT_NE(text.find("busbw"), std::string::npos) << text;
@@ -178,8 +204,9 @@ double peak_mib() {
 
 TEST(UserCase, S08SizeOfTheMachine) {
   const auto run = [](int servers) {
-    return collective(fmt::format(R"({{"use": "hgx-h100+ib-ndr", "set": {{"/servers": {}}}}})", servers),
-                      R"("collective": "all_reduce", "size": "1 GiB")");
+    return collective(
+        fmt::format(R"({{"use": "hgx-h100+ib-ndr", "set": {{"/servers": {}}}}})", servers),
+        R"("collective": "all_reduce", "size": "1 GiB")");
   };
   const double base = peak_mib();
   EXPECT_EQ(run(128).number("/jobs/0/ranks"), 1024);
@@ -188,8 +215,9 @@ TEST(UserCase, S08SizeOfTheMachine) {
   EXPECT_EQ(run(256).number("/jobs/0/ranks"), 2048);
   const double twice = peak_mib();
   EXPECT_LE(twice, std::max(once, base) * 2.6);
-  const Answer expanded = collective(R"({"use": "hgx-h100+ib-ndr", "set": {"/servers": 2048}})",
-                                     R"("collective": "all_reduce", "size": "1 GiB", "expand": true)");
+  const Answer expanded =
+      collective(R"({"use": "hgx-h100+ib-ndr", "set": {"/servers": 2048}})",
+                 R"("collective": "all_reduce", "size": "1 GiB", "expand": true)");
   EXPECT_EQ(expanded.code, kLimit);
   EXPECT_NE(expanded.err.find("run it coupled"), std::string::npos) << expanded.err;
 }
@@ -197,7 +225,8 @@ TEST(UserCase, S08SizeOfTheMachine) {
 TEST(UserCase, S11ChunkingAndOrderOfDimensions) {
   const std::string box = cluster(1, "400 Gb/s", "1 ns");
   const auto time = [&](const std::string& more) {
-    return collective(box, R"("collective": "all_reduce", "size": "100 MB", )" + more).number("/time_s");
+    return collective(box, R"("collective": "all_reduce", "size": "100 MB", )" + more)
+        .number("/time_s");
   };
   const double ring = time(R"("algorithm": "ring", "channels": 4)");
   const double direct = time(R"("algorithm": "direct")");
@@ -206,8 +235,11 @@ TEST(UserCase, S11ChunkingAndOrderOfDimensions) {
   EXPECT_NEAR(time(R"("algorithm": "ring", "channels": 1)"), ring, 0.1 * ring);
   // Latency is charged per hop: GPU, switch, GPU are two links.
   const auto latency = [](const std::string& delay) {
-    return run_text(fmt::format(R"({{"fabric": {}, "workload": {{"p2p": {{"src": "gpu0", "dst": "gpu1", "size": "1 B"}}}}}})",
-                                cluster(1, "400 Gb/s", delay))).number("/time_s");
+    return run_text(
+               fmt::format(
+                   R"({{"fabric": {}, "workload": {{"p2p": {{"src": "gpu0", "dst": "gpu1", "size": "1 B"}}}}}})",
+                   cluster(1, "400 Gb/s", delay)))
+        .number("/time_s");
   };
   EXPECT_NEAR(latency("10 us") - latency("5 us"), 10e-6, 1e-10);
 }

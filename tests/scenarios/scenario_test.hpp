@@ -2,16 +2,16 @@
 // Runs scenarios inside the test as the command line does.
 #pragma once
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "sim/run/expect.hpp"
 #include "tools/cli/cli.hpp"
@@ -48,7 +48,8 @@ inline Answer weft(const std::vector<std::string>& args) {
 
 // A scenario given as text, run with --json; further arguments follow the file's name.
 inline Answer run_text(const std::string& text, std::vector<std::string> more = {}) {
-  const auto path = std::filesystem::path(::testing::TempDir()) / fmt::format("weft_scenario_{}.json", ::getpid());
+  const auto path = std::filesystem::path(::testing::TempDir()) /
+                    fmt::format("weft_scenario_{}.json", ::getpid());
   std::ofstream(path) << text;
   std::vector<std::string> args{"run", path.string(), "--json", "--quick"};
   args.insert(args.end(), more.begin(), more.end());
@@ -58,9 +59,11 @@ inline Answer run_text(const std::string& text, std::vector<std::string> more = 
 }
 
 // One collective on a fabric given by name or as JSON.
-inline Answer collective(const std::string& fabric, const std::string& job, std::vector<std::string> more = {}) {
+inline Answer collective(const std::string& fabric, const std::string& job,
+                         std::vector<std::string> more = {}) {
   const std::string reference = fabric.starts_with('{') ? fabric : fmt::format(R"("{}")", fabric);
-  return run_text(fmt::format(R"({{"fabric": {}, "workload": {{{}}}}})", reference, job), std::move(more));
+  return run_text(fmt::format(R"({{"fabric": {}, "workload": {{{}}}}})", reference, job),
+                  std::move(more));
 }
 
 }  // namespace weft::scenario_test

@@ -12,7 +12,8 @@ const fs::path kFolder = fs::path(WEFT_SOURCE_DIR) / "scenarios";
 std::vector<std::string> scenario_files() {
   std::vector<std::string> out;
   for (const auto& entry : fs::recursive_directory_iterator(kFolder)) {
-    if (entry.path().extension() == ".json") out.push_back(fs::relative(entry.path(), kFolder).string());
+    if (entry.path().extension() == ".json")
+      out.push_back(fs::relative(entry.path(), kFolder).string());
   }
   std::ranges::sort(out);
   return out;
@@ -28,8 +29,10 @@ TEST_P(ScenarioFile, MeetsItsExpectationsTheSameWayTwice) {
   ASSERT_NE(expect, nullptr) << first.err;
   EXPECT_FALSE(expect->items.empty()) << "a scenario says what its answer must be";
   const scenario_test::Answer again = scenario_test::weft({"run", path, "--json", "--quick"});
-  EXPECT_EQ(find_at(first.json, "/files/0/fingerprint")->text, find_at(again.json, "/fingerprint")->text);
-  EXPECT_EQ(find_at(again.json, "/scenario")->text, fs::path(path).stem().string()) << "the name is the file's stem";
+  EXPECT_EQ(find_at(first.json, "/files/0/fingerprint")->text,
+            find_at(again.json, "/fingerprint")->text);
+  EXPECT_EQ(find_at(again.json, "/scenario")->text, fs::path(path).stem().string())
+      << "the name is the file's stem";
   EXPECT_FALSE(find_at(again.json, "/question")->text.empty());
 }
 
@@ -43,17 +46,20 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, ScenarioFile, ::testing::ValuesIn(scenario_f
 
 TEST(CheckRun, AMissedBandExitsWithFour) {
   const auto path = fs::path(::testing::TempDir()) / "missed.json";
-  std::ofstream(path) << R"({"fabric": "hgx-h100", "workload": {"collective": "all_reduce", "size": "1 MiB"},
+  std::ofstream(path)
+      << R"({"fabric": "hgx-h100", "workload": {"collective": "all_reduce", "size": "1 MiB"},
     "expect": [{"what": "it takes a day", "pointer": "/time_s", "min": 86400}]})";
   const scenario_test::Answer answer = scenario_test::weft({"check", "--run", path.string()});
   EXPECT_EQ(answer.code, kLimit);
   EXPECT_NE(answer.out.find("FAILED    it takes a day"), std::string::npos) << answer.out;
-  EXPECT_EQ(scenario_test::weft({"check", path.string()}).code, kOk) << "without --run nothing runs";
+  EXPECT_EQ(scenario_test::weft({"check", path.string()}).code, kOk)
+      << "without --run nothing runs";
 }
 
 TEST(CheckRun, AVariantThatDoesNotReadIsBadInput) {
   const auto path = fs::path(::testing::TempDir()) / "variant.json";
-  std::ofstream(path) << R"({"fabric": "hgx-h100", "workload": {"collective": "all_reduce", "size": "1 MiB"},
+  std::ofstream(path)
+      << R"({"fabric": "hgx-h100", "workload": {"collective": "all_reduce", "size": "1 MiB"},
     "expect": [{"what": "x", "pointer": "/time_s", "min": 0, "against": {"set": {"/workload/size": "much"}}}]})";
   const scenario_test::Answer answer = scenario_test::weft({"check", "--run", path.string()});
   EXPECT_EQ(answer.code, kBadInput);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/conservation.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <map>
+
+#include <fmt/format.h>
 
 namespace weft::test {
 
@@ -12,7 +12,8 @@ std::string not_conserved(const Fabric& fabric, const Route& route, NodeId src, 
   std::map<NodeId, double> surplus{{src, 1.0}};
   surplus[dst] -= 1;
   for (const Share& share : route.shares) {
-    if (share.resource >= fabric.link_count()) continue;  // two-way budgets repeat what the links say
+    if (share.resource >= fabric.link_count())
+      continue;  // two-way budgets repeat what the links say
     const Link& link = fabric.link(LinkId{share.resource});
     surplus[link.from] -= share.weight;
     surplus[link.to] += share.weight;

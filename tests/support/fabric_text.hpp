@@ -7,20 +7,21 @@
 // payload, so that expectations are round numbers; what the classes really do is tested with models/link.
 #pragma once
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "sim/core/loader.hpp"
 #include "sim/fabric/fabric.hpp"
 
 namespace weft::testing {
 
-inline constexpr std::string_view kLinkText = R"({"class": "ethernet", "rate": "100 Gb/s", "delay": "500 ns"})";
+inline constexpr std::string_view kLinkText =
+    R"({"class": "ethernet", "rate": "100 Gb/s", "delay": "500 ns"})";
 
 // Files in memory; component "gpu/x" is kind gpu, name x. With `catalogue` the files of configs are there too.
 class MemoryFiles final : public FileSource {
@@ -39,7 +40,8 @@ class MemoryFiles final : public FileSource {
   std::optional<std::string> find(std::string_view kind, const std::string& name) override {
     const std::string here = fmt::format("{}/{}", kind, name);
     if (files.contains(here)) return here;
-    const std::string path = fmt::format("{}/configs/{}{}/{}.json", WEFT_SOURCE_DIR, kind, kind == "switch" ? "es" : "s", name);
+    const std::string path = fmt::format("{}/configs/{}{}/{}.json", WEFT_SOURCE_DIR, kind,
+                                         kind == "switch" ? "es" : "s", name);
     if (catalogue && std::ifstream(path)) return path;
     return std::nullopt;
   }
@@ -53,7 +55,8 @@ inline LinkClasses plain_link_classes() {
   };
   static const std::vector<LinkClassEntry> entries = [] {
     std::vector<LinkClassEntry> out;
-    for (const auto& name : enum_names(LinkClass{})) out.push_back({name.value, name.name, "", law});
+    for (const auto& name : enum_names(LinkClass{}))
+      out.push_back({name.value, name.name, "", law});
     return out;
   }();
   static const std::vector<const LinkClassEntry*> pointers = [] {
@@ -66,7 +69,8 @@ inline LinkClasses plain_link_classes() {
 
 // Replaces LINK by a link.
 inline std::string with_links(std::string text) {
-  for (std::size_t at = 0; (at = text.find("LINK", at)) != std::string::npos;) text.replace(at, 4, kLinkText);
+  for (std::size_t at = 0; (at = text.find("LINK", at)) != std::string::npos;)
+    text.replace(at, 4, kLinkText);
   return text;
 }
 
@@ -81,8 +85,9 @@ inline std::string server(int gpus, std::string_view more = {}) {
 }
 
 inline std::string cluster(int servers, const std::string& server, const std::string& network) {
-  return with_links(fmt::format(R"({{"kind": "fabric", "name": "cluster", "servers": {}, "server": {}, "network": {{{}}}}})",
-                                servers, server, network));
+  return with_links(fmt::format(
+      R"({{"kind": "fabric", "name": "cluster", "servers": {}, "server": {}, "network": {{{}}}}})",
+      servers, server, network));
 }
 
 inline Fabric build_from(const std::string& text, Diagnostics& out) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/tiny.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 #include "models/catalog.hpp"
 #include "sim/core/text.hpp"
@@ -30,10 +30,12 @@ std::vector<std::string> parts(std::string_view text, std::string_view separator
   return out;
 }
 
-std::string link_json(std::string_view facts, std::string_view link_class = "c2c", std::string_view more = {}) {
+std::string link_json(std::string_view facts, std::string_view link_class = "c2c",
+                      std::string_view more = {}) {
   const auto fields = parts(facts, ",");
-  return fmt::format(R"({{"kind": "link", "class": "{}", "rate": "{}", "delay": "{}", "efficiency": 1{}}})", link_class,
-                     fields.at(0), fields.at(1), more);
+  return fmt::format(
+      R"({{"kind": "link", "class": "{}", "rate": "{}", "delay": "{}", "efficiency": 1{}}})",
+      link_class, fields.at(0), fields.at(1), more);
 }
 
 class Server {
@@ -47,8 +49,8 @@ class Server {
   }
 
   std::string json() const {
-    return fmt::format(R"({{"kind": "server", "name": "box", "nodes": [{}], "links": [{}]{}{}}})", nodes_, links_,
-                       options_.server.empty() ? "" : ", ", options_.server);
+    return fmt::format(R"({{"kind": "server", "name": "box", "nodes": [{}], "links": [{}]{}{}}})",
+                       nodes_, links_, options_.server.empty() ? "" : ", ", options_.server);
   }
 
  private:
@@ -70,8 +72,9 @@ class Server {
         pair = facts[i];
       }
     }
-    links_ += fmt::format(R"({}{{"a": "{}", "b": "{}", "pair": "{}", "count": {}, "link": {}}})", links_.empty() ? "" : ",\n", a,
-                          b, pair, count, link_json(sides[1], link_class, more));
+    links_ += fmt::format(R"({}{{"a": "{}", "b": "{}", "pair": "{}", "count": {}, "link": {}}})",
+                          links_.empty() ? "" : ",\n", a, b, pair, count,
+                          link_json(sides[1], link_class, more));
   }
 
   std::string add_node(const std::string& text) {
@@ -80,8 +83,10 @@ class Server {
     std::string latency, model;
     if (words.size() > 2) latency = fmt::format(R"(, "latency": "{} {}")", words[2], words.at(3));
     if (words[0] == "gpu") model = R"(, "model": {})";
-    if (words[0] == "nic") model = fmt::format(R"(, "model": {{"link": {}}})", link_json(options_.nic));
-    nodes_ += fmt::format(R"({}{{"id": "{}", "kind": "{}"{}{}}})", nodes_.empty() ? "" : ", ", words[1], words[0], latency, model);
+    if (words[0] == "nic")
+      model = fmt::format(R"(, "model": {{"link": {}}})", link_json(options_.nic));
+    nodes_ += fmt::format(R"({}{{"id": "{}", "kind": "{}"{}{}}})", nodes_.empty() ? "" : ", ",
+                          words[1], words[0], latency, model);
     return words[1];
   }
 
@@ -96,7 +101,8 @@ std::string fabric_members(std::string_view reference) {
 
 class Spy final : public NetworkModel {
  public:
-  Spy(std::unique_ptr<NetworkModel> inner, std::size_t resources, Traffic& seen) : inner_(std::move(inner)), seen_(seen) {
+  Spy(std::unique_ptr<NetworkModel> inner, std::size_t resources, Traffic& seen)
+      : inner_(std::move(inner)), seen_(seen) {
     seen_ = {};
     seen_.injected.assign(resources, 0);
     seen_.carried.assign(resources, 0);
@@ -109,8 +115,10 @@ class Spy final : public NetworkModel {
     }
   }
   FlowId start(const FlowRequest& request, Time now) override {
-    seen_.messages.push_back({{request.shares.begin(), request.shares.end()}, request.size, request.latency, now});
-    for (const Share& share : request.shares) seen_.injected[share.resource] += share.weight * request.size.value();
+    seen_.messages.push_back(
+        {{request.shares.begin(), request.shares.end()}, request.size, request.latency, now});
+    for (const Share& share : request.shares)
+      seen_.injected[share.resource] += share.weight * request.size.value();
     return inner_->start(request, now);
   }
   Time next_event() override { return inner_->next_event(); }
@@ -122,7 +130,9 @@ class Spy final : public NetworkModel {
   void set_capacity(std::uint32_t resource, Bandwidth capacity, Time now) override {
     inner_->set_capacity(resource, capacity, now);
   }
-  double carried_bytes(std::uint32_t resource) const override { return inner_->carried_bytes(resource); }
+  double carried_bytes(std::uint32_t resource) const override {
+    return inner_->carried_bytes(resource);
+  }
   Time busy_time(std::uint32_t resource) const override { return inner_->busy_time(resource); }
   const NetworkCounters& counters() const override { return inner_->counters(); }
 
@@ -162,8 +172,9 @@ std::vector<std::string> Files::names(std::string_view kind) {
 std::string single_switch() { return R"("generator": "single-switch")"; }
 
 std::string leaf_spine(int hosts_per_leaf, int spines, std::string_view routing) {
-  return fmt::format(R"("generator": "leaf-spine", "hosts_per_leaf": {}, "spines": {}, "routing": "{}")", hosts_per_leaf, spines,
-                     routing);
+  return fmt::format(
+      R"("generator": "leaf-spine", "hosts_per_leaf": {}, "spines": {}, "routing": "{}")",
+      hosts_per_leaf, spines, routing);
 }
 
 std::string tiny_text(std::string_view text, const TinyOptions& options) {
@@ -179,7 +190,8 @@ std::string tiny_text(std::string_view text, const TinyOptions& options) {
     }
     network = fmt::format(R"(, "network": {{{}}})", network);
   }
-  return fmt::format(R"({{"kind": "fabric", "name": "tiny", "servers": {}, "server": {}{}}})", options.servers, server, network);
+  return fmt::format(R"({{"kind": "fabric", "name": "tiny", "servers": {}, "server": {}{}}})",
+                     options.servers, server, network);
 }
 
 namespace {
@@ -236,9 +248,11 @@ RunContext context(Traffic* traffic) {
   RunContext out;
   out.link_classes = link_classes();
   out.algorithms = collective_algorithms();
-  out.make_network = [traffic](Fidelity fidelity, std::span<const Bandwidth> capacities, NetworkOptions options) {
+  out.make_network = [traffic](Fidelity fidelity, std::span<const Bandwidth> capacities,
+                               NetworkOptions options) {
     std::unique_ptr<NetworkModel> model = make_network(fidelity, capacities, options);
-    if (traffic != nullptr) model = std::make_unique<Spy>(std::move(model), capacities.size(), *traffic);
+    if (traffic != nullptr)
+      model = std::make_unique<Spy>(std::move(model), capacities.size(), *traffic);
     return model;
   };
   out.version = "test";

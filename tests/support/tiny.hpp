@@ -27,7 +27,8 @@ namespace weft::test {
 // The catalogue of the source tree, with files in memory before it. A component kept as "gpu/toy" is found as gpu "toy".
 class Files final : public FileSource {
  public:
-  explicit Files(std::map<std::string, std::string> in_memory = {}) : in_memory_(std::move(in_memory)) {}
+  explicit Files(std::map<std::string, std::string> in_memory = {})
+      : in_memory_(std::move(in_memory)) {}
   std::optional<std::string> read(const std::string& path) override;
   std::optional<std::string> find(std::string_view kind, const std::string& name) override;
   std::vector<std::string> names(std::string_view kind) override;
@@ -38,12 +39,12 @@ class Files final : public FileSource {
 
 struct TinyOptions {
   int servers = 1;
-  std::string network;                           // members of the fabric file's `network`; none for one server
-  std::string server;                            // more members of the server: "peer_access", "staging" ...
-  std::string nic = "100 Gb/s, 500 ns";          // the NICs' port
-  std::string cable = "100 Gb/s, 500 ns";        // between switches
+  std::string network;  // members of the fabric file's `network`; none for one server
+  std::string server;   // more members of the server: "peer_access", "staging" ...
+  std::string nic = "100 Gb/s, 500 ns";    // the NICs' port
+  std::string cable = "100 Gb/s, 500 ns";  // between switches
 };
-std::string single_switch();                            // for TinyOptions::network
+std::string single_switch();  // for TinyOptions::network
 std::string leaf_spine(int hosts_per_leaf, int spines, std::string_view routing = "ecmp");
 
 std::string tiny_text(std::string_view text, const TinyOptions& options = {});  // the fabric file
@@ -67,11 +68,11 @@ struct Traffic {
     Time latency;
     Time start;
   };
-  std::vector<Message> messages;         // as started
-  std::vector<double> injected;          // sum of weight x size, by resource
-  std::vector<double> carried;           // what the model says it carried
+  std::vector<Message> messages;  // as started
+  std::vector<double> injected;   // sum of weight x size, by resource
+  std::vector<double> carried;    // what the model says it carried
   std::vector<Time> busy;
-  std::size_t finished = 0;              // messages that came back
+  std::size_t finished = 0;  // messages that came back
 };
 
 // weft's models; `traffic` (may be null) sees every message. Without the what-if runs that explain a result.
@@ -80,8 +81,8 @@ RunContext context(Traffic* traffic = nullptr);
 Report run(std::string_view scenario_json, Traffic* traffic = nullptr);
 Report run(const Fabric& fabric, std::string_view members, Traffic* traffic = nullptr);
 
-Time time_of(const Report& report);                    // exact picoseconds
-NodeId node(const Fabric& fabric, std::string_view name);   // stops when there is none
+Time time_of(const Report& report);                        // exact picoseconds
+NodeId node(const Fabric& fabric, std::string_view name);  // stops when there is none
 LinkId link(const Fabric& fabric, std::string_view name);
 std::vector<NodeId> nodes(const Fabric& fabric, const std::vector<std::string>& names);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/check_run.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "sim/core/loader.hpp"
 #include "tools/cli/file_source.hpp"
@@ -29,13 +29,16 @@ Json to_json(const Judgement& judgement) {
 
 std::string to_text(const Judgement& judgement, bool colour) {
   const ExpectSpec& e = *judgement.expected;
-  const std::string verdict = e.disputed && judgement.value ? paint("disputed", Colour::yellow, colour)
-                              : judgement.met               ? paint("ok      ", Colour::green, colour)
-                                                            : paint("FAILED  ", Colour::red, colour);
-  std::string number = judgement.value ? fmt::format("{:.4g}", *judgement.value) : judgement.problem;
+  const std::string verdict = e.disputed && judgement.value
+                                  ? paint("disputed", Colour::yellow, colour)
+                              : judgement.met ? paint("ok      ", Colour::green, colour)
+                                              : paint("FAILED  ", Colour::red, colour);
+  std::string number =
+      judgement.value ? fmt::format("{:.4g}", *judgement.value) : judgement.problem;
   const std::string band = band_text(e);
   if (!band.empty()) number += fmt::format("  ({}{})", e.disputed ? "claimed " : "", band);
-  std::string out = fmt::format("  {}  {}{}\n            {}\n", verdict, e.what, e.claim.empty() ? "" : " [" + e.claim + "]", number);
+  std::string out = fmt::format("  {}  {}{}\n            {}\n", verdict, e.what,
+                                e.claim.empty() ? "" : " [" + e.claim + "]", number);
   if (!e.note.empty()) out += fmt::format("            note: {}\n", e.note);
   return out;
 }
@@ -52,7 +55,8 @@ CheckRun check_run(const std::string& path, Io& io) {
   diagnostics.throw_if_errors();
   Progress progress(io.err);
   RunContext context = run_context(progress);
-  context.explain = std::ranges::any_of(scenario.expect, [](const ExpectSpec& e) { return e.number.starts_with("/bottlenecks"); });
+  context.explain = std::ranges::any_of(
+      scenario.expect, [](const ExpectSpec& e) { return e.number.starts_with("/bottlenecks"); });
   const Json report = to_json(run_timed(scenario, context, diagnostics));
   const auto run = [&](const std::map<std::string, Json>& set) {
     Json changed = document;

@@ -10,9 +10,9 @@
 namespace weft {
 
 struct CheckRun {
-  bool met = true;      // every expectation that is not disputed
-  std::string text;     // a line or more per expectation
-  Json expect;          // [{what, pointer, value, min, max, claim, disputed, met, problem}]
+  bool met = true;   // every expectation that is not disputed
+  std::string text;  // a line or more per expectation
+  Json expect;       // [{what, pointer, value, min, max, claim, disputed, met, problem}]
   std::string fingerprint;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/cli.hpp"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <new>
 #include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "models/catalog.hpp"
 #include "sim/core/check.hpp"
@@ -22,7 +22,8 @@ namespace {
 
 // In the order of `weft --help`.
 const std::vector<const Verb*>& verbs() {
-  static const std::vector<const Verb*> all{&kRun, &kCheck, &kList, &kExplain, &kTopo, &kP2p, &kNcclTests, &kTartan};
+  static const std::vector<const Verb*> all{&kRun,  &kCheck, &kList,      &kExplain,
+                                            &kTopo, &kP2p,   &kNcclTests, &kTartan};
   return all;
 }
 
@@ -37,7 +38,8 @@ void refuse_unknown_verb(const std::string& word) {
     if (verb->name == word) return;
     names.emplace_back(verb->name);
   }
-  throw InputError(fmt::format("error: there is no command \"{}\"{}\n    see `weft --help`\n", word, did_you_mean(word, names)));
+  throw InputError(fmt::format("error: there is no command \"{}\"{}\n    see `weft --help`\n", word,
+                               did_you_mean(word, names)));
 }
 
 // The innermost subcommand that was chosen.
@@ -58,7 +60,8 @@ void refuse_extras(const CLI::App& app) {
   for (const std::string& extra : extras) {
     if (extra.starts_with('-')) {
       const std::string flag = extra.substr(0, extra.find('='));
-      text += fmt::format("error: `weft {}` has no flag \"{}\"{}\n", verb->get_name(), flag, did_you_mean(flag, flags));
+      text += fmt::format("error: `weft {}` has no flag \"{}\"{}\n", verb->get_name(), flag,
+                          did_you_mean(flag, flags));
     } else if (text.empty()) {
       text += fmt::format("error: `weft {}` does not expect \"{}\"\n", verb->get_name(), extra);
     }
@@ -67,7 +70,9 @@ void refuse_extras(const CLI::App& app) {
 }
 
 int parse_and_run(std::vector<std::string> args, Io& io) {
-  CLI::App app{"Simulates GPU interconnect fabrics: how long communication takes, and what limits it.", "weft"};
+  CLI::App app{
+      "Simulates GPU interconnect fabrics: how long communication takes, and what limits it.",
+      "weft"};
   app.set_version_flag("--version", std::string("weft " WEFT_VERSION));
   app.require_subcommand(0, 1);
   std::vector<std::pair<CLI::App*, std::unique_ptr<Command>>> commands;
@@ -109,10 +114,12 @@ int parse_and_run(std::vector<std::string> args, Io& io) {
 // is written, /fabric/use or /fabric/set/~1servers, therefore means /fabric or /fabric/servers.
 std::string resolved_pointer(const std::string& pointer) {
   constexpr std::string_view kUse = "/use", kSet = "/set/";
-  if (pointer.size() > kUse.size() && pointer.ends_with(kUse)) return pointer.substr(0, pointer.size() - kUse.size());
+  if (pointer.size() > kUse.size() && pointer.ends_with(kUse))
+    return pointer.substr(0, pointer.size() - kUse.size());
   const auto at = pointer.find(kSet);
   if (at == std::string::npos) return pointer;
-  return pointer.substr(0, at) + json_pointer_unescape(pointer.substr(at + kSet.size())).value_or("");
+  return pointer.substr(0, at) +
+         json_pointer_unescape(pointer.substr(at + kSet.size())).value_or("");
 }
 
 void clear_places(Json& json) {
@@ -157,12 +164,15 @@ int run_cli(const std::vector<std::string>& args, std::ostream& out, std::ostrea
 // ---- what several verbs need
 
 void add_set_option(CLI::App& app, std::vector<std::string>& sets) {
-  app.add_option("--set", sets, "change a value of the file: pointer and JSON (or text), e.g. /servers=128")
+  app.add_option("--set", sets,
+                 "change a value of the file: pointer and JSON (or text), e.g. /servers=128")
       ->type_name("PTR=VALUE")
       ->allow_extra_args(false);
 }
 
-void add_json_flag(CLI::App& app, bool& json) { app.add_flag("--json", json, "one JSON document instead of text"); }
+void add_json_flag(CLI::App& app, bool& json) {
+  app.add_flag("--json", json, "one JSON document instead of text");
+}
 
 Json json_head() {
   Json head = Json::object();
@@ -171,11 +181,13 @@ Json json_head() {
   return head;
 }
 
-void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets, Diagnostics& diagnostics) {
+void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets,
+                Diagnostics& diagnostics) {
   for (const std::string& set : sets) {
     const auto equals = set.find('=');
     if (equals == std::string::npos || !set.starts_with('/')) {
-      diagnostics.error({}, {}, fmt::format("--set \"{}\" is not PTR=VALUE", set), "write e.g. --set /servers=128");
+      diagnostics.error({}, {}, fmt::format("--set \"{}\" is not PTR=VALUE", set),
+                        "write e.g. --set /servers=128");
       continue;
     }
     const std::string text = set.substr(equals + 1);
@@ -195,7 +207,8 @@ void read_on(Diagnostics& diagnostics, const std::function<void(Diagnostics&)>& 
   const auto consequence = [&](const Problem& problem) {
     for (std::size_t i = 0; i < known; ++i) {
       const Problem& cause = trial.problems()[i];
-      const bool same_place = cause.place.file == problem.place.file && cause.place.line == problem.place.line &&
+      const bool same_place = cause.place.file == problem.place.file &&
+                              cause.place.line == problem.place.line &&
                               cause.place.column == problem.place.column;
       // Values from the command line have no place of their own.
       const bool below = !cause.pointer.empty() && problem.pointer.starts_with(cause.pointer);
@@ -211,7 +224,8 @@ void read_on(Diagnostics& diagnostics, const std::function<void(Diagnostics&)>& 
   }
 }
 
-LoadedFabric load_fabric(const std::string& reference, const std::vector<std::string>& sets, Diagnostics& diagnostics) {
+LoadedFabric load_fabric(const std::string& reference, const std::vector<std::string>& sets,
+                         Diagnostics& diagnostics) {
   Configs files(find_configs_root());
   Loader loader(files, diagnostics);
   LoadedFabric loaded;
@@ -220,7 +234,8 @@ LoadedFabric load_fabric(const std::string& reference, const std::vector<std::st
   const Json* kind = loaded.document.find("kind");
   if (kind == nullptr || (kind->text != "fabric" && kind->text != "server")) {
     diagnostics.error(kind != nullptr ? kind->place : loaded.document.place, "/kind",
-                      fmt::format("\"{}\" is not a fabric or server", reference), "see `weft list fabrics` and `weft list servers`");
+                      fmt::format("\"{}\" is not a fabric or server", reference),
+                      "see `weft list fabrics` and `weft list servers`");
   }
   diagnostics.throw_if_errors();
   apply_sets(loader, loaded.document, sets, diagnostics);

@@ -54,7 +54,9 @@ class Command {
 };
 
 template <class T>
-std::unique_ptr<Command> make_command() { return std::make_unique<T>(); }
+std::unique_ptr<Command> make_command() {
+  return std::make_unique<T>();
+}
 
 struct Verb {
   std::string_view name, summary;
@@ -75,7 +77,8 @@ Json json_head();
 
 // Applies every PTR=VALUE to a loaded document; VALUE is JSON, else a string. Problems carry the place "<command line>".
 class Loader;
-void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets, Diagnostics& diagnostics);
+void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets,
+                Diagnostics& diagnostics);
 
 // Runs `read` even when `diagnostics` holds errors, so that a person sees all problems at once; then errors at places that
 // were reported before are taken for consequences and left out.
@@ -87,6 +90,7 @@ struct LoadedFabric {
 };
 // A fabric or server by its catalogue name or a path ending in .json. Throws InputError with all problems; warnings stay
 // in `diagnostics`.
-LoadedFabric load_fabric(const std::string& reference, const std::vector<std::string>& sets, Diagnostics& diagnostics);
+LoadedFabric load_fabric(const std::string& reference, const std::vector<std::string>& sets,
+                         Diagnostics& diagnostics);
 
 }  // namespace weft

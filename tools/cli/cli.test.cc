@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/cli.hpp"
 
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace weft {
 namespace {
@@ -40,8 +40,10 @@ Json answer_json(const std::vector<std::string>& args) {
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& text)
-      : path_((std::filesystem::temp_directory_path() / fmt::format("weft-cli-{}-{}.json", ::testing::UnitTest::GetInstance()->random_seed(),
-                                                                    static_cast<const void*>(this))).string()) {
+      : path_((std::filesystem::temp_directory_path() /
+               fmt::format("weft-cli-{}-{}.json", ::testing::UnitTest::GetInstance()->random_seed(),
+                           static_cast<const void*>(this)))
+                  .string()) {
     std::ofstream(path_) << text;
   }
   TemporaryFile(const TemporaryFile&) = delete;
@@ -99,14 +101,17 @@ TEST(Cli, AStreamThatCannotBeWrittenIsNotSuccess) {
 // ---- --set
 
 TEST(Set, TakesJsonElseText) {
-  const Json json = answer_json({"topo", "hgx-h100+ib-ndr", "--json", "--set", "/servers=64", "--set", "/network/routing=ecmp", "--set",
-                                 "/network/switch={\"use\": \"qm9700\", \"set\": {\"/latency\": \"1 us\"}}"});
+  const Json json =
+      answer_json({"topo", "hgx-h100+ib-ndr", "--json", "--set", "/servers=64", "--set",
+                   "/network/routing=ecmp", "--set",
+                   "/network/switch={\"use\": \"qm9700\", \"set\": {\"/latency\": \"1 us\"}}"});
   EXPECT_EQ(json.find("servers")->integer, 64);
 }
 
 TEST(Set, AllProblemsAreReportedAtOnce) {
-  const Answer answer = weft_run({"topo", "hgx-h100+ib-ndr", "--set", "/network/link=ib-nd", "--set", "/servers=abc", "--set", "/x/y=3",
-                                  "--set", "servers=5", "--set", "/network/oversubscripton=2"});
+  const Answer answer =
+      weft_run({"topo", "hgx-h100+ib-ndr", "--set", "/network/link=ib-nd", "--set", "/servers=abc",
+                "--set", "/x/y=3", "--set", "servers=5", "--set", "/network/oversubscripton=2"});
   EXPECT_EQ(answer.code, kBadInput);
   EXPECT_THAT(answer.err, HasSubstr("there is no link named \"ib-nd\""));
   EXPECT_THAT(answer.err, HasSubstr("/servers: \"abc\" where a whole number is needed"));
@@ -120,10 +125,14 @@ TEST(Set, AllProblemsAreReportedAtOnce) {
 TEST(Topo, Dgx1V100PrintsTheMeasuredMatrix) {
   const std::string out = weft_run({"topo", "dgx1-v100"}).out;
   // dgx1v-nvlink-adjacency, as nvidia-smi topo -m prints it.
-  for (const char* row : {"GPU0  X     NV1   NV1   NV2   NV2   SYS   SYS   SYS ", "GPU1  NV1   X     NV2   NV1   SYS   NV2   SYS   SYS ",
-                          "GPU2  NV1   NV2   X     NV2   SYS   SYS   NV1   SYS ", "GPU3  NV2   NV1   NV2   X     SYS   SYS   SYS   NV1 ",
-                          "GPU4  NV2   SYS   SYS   SYS   X     NV1   NV1   NV2 ", "GPU5  SYS   NV2   SYS   SYS   NV1   X     NV2   NV1 ",
-                          "GPU6  SYS   SYS   NV1   SYS   NV1   NV2   X     NV2 ", "GPU7  SYS   SYS   SYS   NV1   NV2   NV1   NV2   X "}) {
+  for (const char* row : {"GPU0  X     NV1   NV1   NV2   NV2   SYS   SYS   SYS ",
+                          "GPU1  NV1   X     NV2   NV1   SYS   NV2   SYS   SYS ",
+                          "GPU2  NV1   NV2   X     NV2   SYS   SYS   NV1   SYS ",
+                          "GPU3  NV2   NV1   NV2   X     SYS   SYS   SYS   NV1 ",
+                          "GPU4  NV2   SYS   SYS   SYS   X     NV1   NV1   NV2 ",
+                          "GPU5  SYS   NV2   SYS   SYS   NV1   X     NV2   NV1 ",
+                          "GPU6  SYS   SYS   NV1   SYS   NV1   NV2   X     NV2 ",
+                          "GPU7  SYS   SYS   SYS   NV1   NV2   NV1   NV2   X "}) {
     EXPECT_THAT(out, HasSubstr(row));
   }
 }
@@ -142,9 +151,11 @@ TEST(Topo, HundredTwentyEightHgxServersAreNonBlocking) {
 }
 
 TEST(Topo, OversubscriptionShowsInBisectionAndRatio) {
-  const Json json = answer_json({"topo", "hgx-h100+ib-ndr", "--set", "/servers=128", "--set", "/network/oversubscription=2", "--json"});
+  const Json json = answer_json({"topo", "hgx-h100+ib-ndr", "--set", "/servers=128", "--set",
+                                 "/network/oversubscription=2", "--json"});
   EXPECT_DOUBLE_EQ(json.find("oversubscription")->number, 2);
-  EXPECT_DOUBLE_EQ(json.find("bisection_gbs")->number * 2, json.find("bisection_formula_gbs")->number);
+  EXPECT_DOUBLE_EQ(json.find("bisection_gbs")->number * 2,
+                   json.find("bisection_formula_gbs")->number);
 }
 
 // 8 GPUs of a board times six links of 25.78 GB/s, one direction (dgx2-topo says 2.4 TB/s for both).
@@ -155,16 +166,20 @@ TEST(Topo, Dgx2CutsItsTrunks) {
 
 TEST(Topo, NamesAreThoseThatMatch) {
   EXPECT_EQ(weft_run({"topo", "dgx2", "--names", "nvswitch?"}).out,
-            "nvswitch0\nnvswitch1\nnvswitch2\nnvswitch3\nnvswitch4\nnvswitch5\nnvswitch6\nnvswitch7\nnvswitch8\nnvswitch9\n");
-  EXPECT_EQ(weft_run({"topo", "dgx1-v100+ib-edr", "--set", "/servers=9", "--names", "leaf0/up1?"}).out,
-            "leaf0/up10\nleaf0/up11\nleaf0/up12\nleaf0/up13\nleaf0/up14\nleaf0/up15\nleaf0/up16\nleaf0/up17\n");
+            "nvswitch0\nnvswitch1\nnvswitch2\nnvswitch3\nnvswitch4\nnvswitch5\nnvswitch6\nnvswitch7"
+            "\nnvswitch8\nnvswitch9\n");
+  EXPECT_EQ(
+      weft_run({"topo", "dgx1-v100+ib-edr", "--set", "/servers=9", "--names", "leaf0/up1?"}).out,
+      "leaf0/up10\nleaf0/up11\nleaf0/up12\nleaf0/up13\nleaf0/up14\nleaf0/up15\nleaf0/up16\nleaf0/"
+      "up17\n");
   const Json json = answer_json({"topo", "dgx2", "--names", "gpu0:*", "--json"});
   EXPECT_EQ(json.find("names")->items.size(), 7u);  // six switches and a PCIe switch
 }
 
 TEST(Topo, ATorusHasADependencyCycle) {
-  const Json json = answer_json({"topo", "hgx-h100+ib-ndr", "--set", "/servers=8", "--set",
-                                 "/network={\"generator\": \"torus\", \"switch\": \"qm9700\", \"dims\": [8]}", "--json"});
+  const Json json = answer_json(
+      {"topo", "hgx-h100+ib-ndr", "--set", "/servers=8", "--set",
+       "/network={\"generator\": \"torus\", \"switch\": \"qm9700\", \"dims\": [8]}", "--json"});
   EXPECT_EQ(json.find("dependency_cycle")->items.size(), 8u);
 }
 
@@ -183,32 +198,41 @@ TEST(List, KnowsEveryKind) {
     kinds.insert(entry.find("kind")->text);
     EXPECT_FALSE(entry.find("summary")->text.empty()) << entry.find("name")->text;
   }
-  for (const char* kind : {"gpu", "link", "nic", "switch", "server", "fabric", "link-class", "collective"}) EXPECT_TRUE(kinds.contains(kind)) << kind;
+  for (const char* kind :
+       {"gpu", "link", "nic", "switch", "server", "fabric", "link-class", "collective"})
+    EXPECT_TRUE(kinds.contains(kind)) << kind;
   EXPECT_EQ(weft_run({"list", "gpu"}).out, weft_run({"list", "gpus"}).out);
 }
 
 TEST(Explain, GivesEveryValueWithItsSource) {
   const Json json = answer_json({"explain", "nvlink2", "--json"});
   const Json& entry = json.find("entries")->items.at(0);
-  for (const Json& value : entry.find("values")->items) EXPECT_FALSE(value.find("source")->text.empty()) << value.find("pointer")->text;
+  for (const Json& value : entry.find("values")->items)
+    EXPECT_FALSE(value.find("source")->text.empty()) << value.find("pointer")->text;
   EXPECT_NEAR(entry.find("law")->find("raw_gbs")->number, 25.78125, 1e-9);
   EXPECT_THAT(weft_run({"explain", "ring"}).out, HasSubstr("collective"));
 }
 
 TEST(Check, SaysOkOrEveryProblem) {
-  const TemporaryFile good(R"({"fabric": {"use": "dgx2"}, "workload": {"collective": "all_reduce", "size": "1 GiB"}})");
-  const TemporaryFile bad(R"({"weft": {"schema": 1}, "kind": "fabric", "name": "bad", "servers": "x",
+  const TemporaryFile good(
+      R"({"fabric": {"use": "dgx2"}, "workload": {"collective": "all_reduce", "size": "1 GiB"}})");
+  const TemporaryFile bad(
+      R"({"weft": {"schema": 1}, "kind": "fabric", "name": "bad", "servers": "x",
  "server": {"use": "hgx-h100", "set": {"/links/0/link": "pcie9"}},
  "network": {"generator": "fattree", "switch": {"use": "qm97000"}, "colour": 2}})");
   EXPECT_EQ(weft_run({"check", good.path()}).out, good.path() + ": ok, scenario\n");
   const Answer answer = weft_run({"check", good.path(), bad.path()});
   EXPECT_EQ(answer.code, kBadInput);
   EXPECT_EQ(answer.out, good.path() + ": ok, scenario\n");
-  for (const char* text : {":1:69: error: /servers: \"x\" where a whole number is needed", ":2:57: error: /links/0/link: there is no link named \"pcie9\"",
-                           "did you mean \"fat-tree\"?", "did you mean \"qm9700\"?", "/network/colour: unknown key"}) {
+  for (const char* text :
+       {":1:69: error: /servers: \"x\" where a whole number is needed",
+        ":2:57: error: /links/0/link: there is no link named \"pcie9\"",
+        "did you mean \"fat-tree\"?", "did you mean \"qm9700\"?", "/network/colour: unknown key"}) {
     EXPECT_THAT(answer.err, HasSubstr(text));
   }
-  EXPECT_THAT(answer.err, ::testing::Not(HasSubstr("missing")));  // what follows from an unknown name is not told
+  EXPECT_THAT(
+      answer.err,
+      ::testing::Not(HasSubstr("missing")));  // what follows from an unknown name is not told
 }
 
 TEST(Check, JsonListsPlaceFactAndCure) {

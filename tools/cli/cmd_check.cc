@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft check: reads files as a run would and reports every problem at once.
-#include <fmt/format.h>
+#include <algorithm>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "models/catalog.hpp"
 #include "sim/core/loader.hpp"
@@ -59,23 +59,29 @@ struct Checker {
   void (*check)(const Json& document, Diagnostics& out);
 };
 constexpr Checker kCheckers[] = {
-    {"gpu", check_gpu},       {"nic", check_nic},       {"switch", check_switch},     {"link", check_link},
-    {"server", check_fabric}, {"fabric", check_fabric}, {"scenario", check_scenario},
+    {"gpu", check_gpu},           {"nic", check_nic},       {"switch", check_switch},
+    {"link", check_link},         {"server", check_fabric}, {"fabric", check_fabric},
+    {"scenario", check_scenario},
 };
 
 // The kind that a file says it is; a scenario is known by its keys. Empty, with the problem reported, when neither tells.
 std::string kind_of(const Json& document, Diagnostics& out) {
   if (!document.is_object()) {
-    out.error(document.place, {}, fmt::format("{} where a weft file holds an object", document.kind_name()), "write {...}");
+    out.error(document.place, {},
+              fmt::format("{} where a weft file holds an object", document.kind_name()),
+              "write {...}");
     return {};
   }
   const Json* kind = document.find("kind");
   if (kind != nullptr && kind->is_string()) return kind->text;
-  if (document.find("jobs") != nullptr || document.find("workload") != nullptr || document.find("fabric") != nullptr) return "scenario";
+  if (document.find("jobs") != nullptr || document.find("workload") != nullptr ||
+      document.find("fabric") != nullptr)
+    return "scenario";
   if (!out.ok()) return {};  // what would tell could not be read
   std::vector<std::string> kinds;
   for (const Checker& checker : kCheckers) kinds.emplace_back(checker.kind);
-  out.error(document.place, {}, "neither a \"kind\" nor a scenario's \"fabric\" and \"jobs\" (or \"workload\")",
+  out.error(document.place, {},
+            "neither a \"kind\" nor a scenario's \"fabric\" and \"jobs\" (or \"workload\")",
             "kinds: " + join(kinds, ", "));
   return {};
 }
@@ -95,7 +101,8 @@ std::string check_file(Configs& files, const std::string& path, Diagnostics& out
   }
   const auto nearest = nearest_name(kind, kinds);
   out.error(document.find("kind")->place, "/kind",
-            fmt::format("there is no kind \"{}\"{}", kind, nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
+            fmt::format("there is no kind \"{}\"{}", kind,
+                        nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
             "kinds: " + join(kinds, ", "));
   return kind;
 }
@@ -104,7 +111,9 @@ class Check final : public Command {
  public:
   void add(CLI::App& app) override {
     app.add_option("files", files_, "files of any kind: scenarios, fabrics, parts")->required();
-    app.add_flag("--run", run_, "run the scenarios among them and test what they expect; exit code 4 when one fails");
+    app.add_flag(
+        "--run", run_,
+        "run the scenarios among them and test what they expect; exit code 4 when one fails");
     add_json_flag(app, json_);
   }
 
@@ -119,7 +128,8 @@ class Check final : public Command {
       all_ok = all_ok && out.ok();
       Json& result = results.items.emplace_back(to_json(path, kind, out));
       if (!json_) io.err << out.text();
-      if (out.ok()) text += fmt::format("{}: {}, {}\n", path, paint("ok", Colour::green, io.colour), kind);
+      if (out.ok())
+        text += fmt::format("{}: {}, {}\n", path, paint("ok", Colour::green, io.colour), kind);
       if (!run_ || !out.ok() || kind != "scenario") continue;
       CheckRun checked = check_run(path, io);
       all_met = all_met && checked.met;
@@ -168,6 +178,7 @@ class Check final : public Command {
 }  // namespace
 
 extern const Verb kCheck;
-const Verb kCheck{"check", "validates files, all problems at once with place and cure", make_command<Check>};
+const Verb kCheck{"check", "validates files, all problems at once with place and cure",
+                  make_command<Check>};
 
 }  // namespace weft

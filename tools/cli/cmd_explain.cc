@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft explain: every value of a component with its source, and what the law of a link makes of them.
-#include <fmt/format.h>
+#include <algorithm>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "models/catalog.hpp"
 #include "sim/core/loader.hpp"
@@ -35,18 +35,22 @@ class Values {
 
  private:
   void walk(const Json& json, const std::string& pointer, bool item) {
-    const bool inner = json.is_object() || (json.is_array() && std::ranges::any_of(json.items, &Json::is_object));
+    const bool inner =
+        json.is_object() || (json.is_array() && std::ranges::any_of(json.items, &Json::is_object));
     if (!inner || (item && !source_below(pointer))) {
       values_.push_back({pointer, json, source_of(pointer)});
       return;
     }
-    for (std::size_t i = 0; i < json.items.size(); ++i) walk(json.items[i], fmt::format("{}/{}", pointer, i), true);
-    for (const JsonMember& member : json.members) walk(member.value, pointer + "/" + json_pointer_escape(member.key), item);
+    for (std::size_t i = 0; i < json.items.size(); ++i)
+      walk(json.items[i], fmt::format("{}/{}", pointer, i), true);
+    for (const JsonMember& member : json.members)
+      walk(member.value, pointer + "/" + json_pointer_escape(member.key), item);
   }
 
   bool source_below(const std::string& pointer) const {
-    return sources_ != nullptr &&
-           std::ranges::any_of(sources_->members, [&](const JsonMember& m) { return m.key.starts_with(pointer + "/"); });
+    return sources_ != nullptr && std::ranges::any_of(sources_->members, [&](const JsonMember& m) {
+             return m.key.starts_with(pointer + "/");
+           });
   }
 
   std::string source_of(const std::string& pointer) const {
@@ -54,7 +58,8 @@ class Values {
     if (sources_ == nullptr) return {};
     for (const JsonMember& member : sources_->members) {
       const std::size_t n = member.key.size();
-      const bool covers = pointer.starts_with(member.key) && (pointer.size() == n || pointer[n] == '/');
+      const bool covers =
+          pointer.starts_with(member.key) && (pointer.size() == n || pointer[n] == '/');
       if (covers && (best == nullptr || n > best->key.size())) best = &member;
     }
     return best != nullptr ? best->value.text : std::string{};
@@ -67,7 +72,9 @@ class Values {
 class Explain final : public Command {
  public:
   void add(CLI::App& app) override {
-    app.add_option("name", name_, "a component, link class or collective algorithm, see `weft list`")->required();
+    app.add_option("name", name_,
+                   "a component, link class or collective algorithm, see `weft list`")
+        ->required();
     add_json_flag(app, json_);
   }
 
@@ -83,21 +90,25 @@ class Explain final : public Command {
     };
     for (const std::string_view kind : Configs::kinds()) {
       for (std::string& name : files.names(kind)) names.push_back(std::move(name));
-      if (const auto path = files.find(kind, name_)) explain_file(files, kind, *path, diagnostics, io, add);
+      if (const auto path = files.find(kind, name_))
+        explain_file(files, kind, *path, diagnostics, io, add);
     }
     for (const LinkClassEntry* entry : link_classes()) {
       const std::string name = write_config(entry->link_class).text;
       names.push_back(name);
-      if (name == name_) explain_record("link-class", name, entry->summary, entry->reference, io, add);
+      if (name == name_)
+        explain_record("link-class", name, entry->summary, entry->reference, io, add);
     }
     for (const AlgorithmEntry* entry : collective_algorithms()) {
       names.emplace_back(entry->name);
-      if (entry->name == name_) explain_record("collective", name_, entry->summary, entry->reference, io, add);
+      if (entry->name == name_)
+        explain_record("collective", name_, entry->summary, entry->reference, io, add);
     }
     diagnostics.throw_if_errors();
     if (entries.items.empty()) {
       const auto nearest = nearest_name(name_, names);
-      throw InputError(fmt::format("error: the catalogue has no \"{}\"{}\n    see `weft list`\n", name_,
+      throw InputError(fmt::format("error: the catalogue has no \"{}\"{}\n    see `weft list`\n",
+                                   name_,
                                    nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""));
     }
     io.err << diagnostics.text();
@@ -120,21 +131,22 @@ class Explain final : public Command {
     entry.set("summary", summary);
     return entry;
   }
-  static std::string title(std::string_view kind, const std::string& name, std::string_view summary, const Io& io) {
+  static std::string title(std::string_view kind, const std::string& name, std::string_view summary,
+                           const Io& io) {
     return fmt::format("{}  {}: {}\n", paint(name, Colour::bold, io.colour), kind, summary);
   }
 
   template <class Add>
-  void explain_record(std::string_view kind, const std::string& name, std::string_view summary, std::string_view reference,
-                      const Io& io, Add&& add) const {
+  void explain_record(std::string_view kind, const std::string& name, std::string_view summary,
+                      std::string_view reference, const Io& io, Add&& add) const {
     Json entry = head(kind, name, summary);
     entry.set("reference", reference);
     add(std::move(entry), title(kind, name, summary, io) + fmt::format("  {}\n", reference));
   }
 
   template <class Add>
-  void explain_file(Configs& files, std::string_view kind, const std::string& path, Diagnostics& diagnostics, const Io& io,
-                    Add&& add) const {
+  void explain_file(Configs& files, std::string_view kind, const std::string& path,
+                    Diagnostics& diagnostics, const Io& io, Add&& add) const {
     const Json document = parse_json(files.read(path).value_or(""), path, diagnostics);
     const Json* summary = document.find("summary");
     const std::string words = summary != nullptr ? summary->text : std::string{};
@@ -147,7 +159,9 @@ class Explain final : public Command {
       row.set("value", value.value);
       row.set("source", value.source);
       rows.push(std::move(row));
-      table.row({value.pointer, value.value.is_string() ? value.value.text : to_text(value.value, 0), value.source});
+      table.row({value.pointer,
+                 value.value.is_string() ? value.value.text : to_text(value.value, 0),
+                 value.source});
     }
     std::string part = title(kind, name_, words, io) + table.text("  ");
     if (kind == "link") part += explain_law(document, diagnostics, entry);
@@ -171,9 +185,12 @@ class Explain final : public Command {
     out.set("packet_payload_bytes", law.payload.count);
     out.set("packet_overhead_bytes", law.overhead.count);
     out.set("reference", reference);
-    std::string text = fmt::format("  law: {} raw x {:.4f} = {} of payload, one direction", to_text_bytes(law.raw),
-                                   law.efficiency(), to_text_bytes(payload));
-    if (law.payload.count > 0) text += fmt::format(" ({} B of payload and {} B around it)", law.payload.count, law.overhead.count);
+    std::string text =
+        fmt::format("  law: {} raw x {:.4f} = {} of payload, one direction", to_text_bytes(law.raw),
+                    law.efficiency(), to_text_bytes(payload));
+    if (law.payload.count > 0)
+      text += fmt::format(" ({} B of payload and {} B around it)", law.payload.count,
+                          law.overhead.count);
     return text + fmt::format("\n  {}\n", reference);
   }
 

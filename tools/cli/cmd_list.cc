@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft list: what the catalogue holds, one line each.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "models/catalog.hpp"
 #include "sim/core/text.hpp"
@@ -38,24 +38,32 @@ Kind files_of(std::string_view plural, std::string_view singular) {
 }
 
 template <class Entries>
-Kind records_of(std::string_view plural, std::string_view singular, Entries (*entries)(), std::string (*name)(typename Entries::value_type)) {
+Kind records_of(std::string_view plural, std::string_view singular, Entries (*entries)(),
+                std::string (*name)(typename Entries::value_type)) {
   return {plural, singular, [entries, name](Configs&, Diagnostics&) {
             std::vector<Line> out;
-            for (const auto* entry : entries()) out.push_back({name(entry), std::string(entry->summary)});
+            for (const auto* entry : entries())
+              out.push_back({name(entry), std::string(entry->summary)});
             return out;
           }};
 }
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
-      files_of("gpus", "gpu"), files_of("links", "link"), files_of("nics", "nic"), files_of("switches", "switch"),
-      files_of("servers", "server"), files_of("fabrics", "fabric"), files_of("llms", "llm"),
+      files_of("gpus", "gpu"),
+      files_of("links", "link"),
+      files_of("nics", "nic"),
+      files_of("switches", "switch"),
+      files_of("servers", "server"),
+      files_of("fabrics", "fabric"),
+      files_of("llms", "llm"),
       records_of<LinkClasses>("link-classes", "link-class", link_classes,
                               [](const LinkClassEntry* entry) {
                                 return std::string(write_config(entry->link_class).text);
                               }),
-      records_of<std::span<const AlgorithmEntry* const>>("collectives", "collective", collective_algorithms,
-                                                         [](const AlgorithmEntry* entry) { return std::string(entry->name); }),
+      records_of<std::span<const AlgorithmEntry* const>>(
+          "collectives", "collective", collective_algorithms,
+          [](const AlgorithmEntry* entry) { return std::string(entry->name); }),
   };
   return all;
 }
@@ -90,7 +98,8 @@ class List final : public Command {
         table.row({std::move(line.name), std::move(line.summary)});
       }
       if (kind_.empty() && !table.empty()) {
-        text += (text.empty() ? "" : "\n") + paint(kind.plural, Colour::bold, io.colour) + "\n" + table.text("  ");
+        text += (text.empty() ? "" : "\n") + paint(kind.plural, Colour::bold, io.colour) + "\n" +
+                table.text("  ");
       } else {
         text += table.text();
       }
@@ -98,7 +107,8 @@ class List final : public Command {
     if (!known) {
       const auto nearest = nearest_name(kind_, words);
       throw InputError(fmt::format("error: there is no kind \"{}\"{}\n    kinds: {}\n", kind_,
-                                   nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : "", join(words, ", ")));
+                                   nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : "",
+                                   join(words, ", ")));
     }
     io.err << diagnostics.text();
     if (json_) {
@@ -120,6 +130,7 @@ class List final : public Command {
 }  // namespace
 
 extern const Verb kList;
-const Verb kList{"list", "the catalogue: gpus, links, servers, fabrics, collectives ...", make_command<List>};
+const Verb kList{"list", "the catalogue: gpus, links, servers, fabrics, collectives ...",
+                 make_command<List>};
 
 }  // namespace weft

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft p2p: bandwidth and latency of every pair of GPUs, one pair at a time.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "models/catalog.hpp"
 #include "sim/core/check.hpp"
@@ -39,7 +38,9 @@ class P2p final : public Command {
     app.add_option("fabric", fabric_, "a fabric or server")->required();
     app.add_option("-s,--size", size_, "of a copy, default 256 MiB");
     app.add_flag("--bidirectional", bidirectional_, "copies both ways at once; the sum is shown");
-    app.add_option("--via", via_, "direct, relay (through a GPU) or host (through host memory); default: what the runtime does");
+    app.add_option("--via", via_,
+                   "direct, relay (through a GPU) or host (through host memory); default: what the "
+                   "runtime does");
     app.add_option("--peer-access", peer_access_, "on or off")->check(CLI::IsMember({"on", "off"}));
     add_set_option(app, sets_);
     add_json_flag(app, json_);
@@ -48,7 +49,9 @@ class P2p final : public Command {
   int run(Io& io) override {
     Diagnostics diagnostics;
     const std::optional<Bytes> size = parse_bytes(size_);
-    if (!size || size->count <= 0) diagnostics.error({}, "--size", fmt::format("\"{}\" is not a size", size_), "e.g. \"64 MiB\"");
+    if (!size || size->count <= 0)
+      diagnostics.error({}, "--size", fmt::format("\"{}\" is not a size", size_),
+                        "e.g. \"64 MiB\"");
     TransferOptions options;
     options.copy_call = true;
     options.peer_access = peer_access_ == "on";
@@ -63,14 +66,16 @@ class P2p final : public Command {
     options.routing = fabric.routing();
     const std::size_t n = fabric.gpus().size();
     if (n * n > kMostPairs) {
-      throw LimitReached(fmt::format("{} GPUs have {} pairs, more than the {} that this command shows", n, n * n, kMostPairs));
+      throw LimitReached(fmt::format(
+          "{} GPUs have {} pairs, more than the {} that this command shows", n, n * n, kMostPairs));
     }
     Routes routes(fabric);
     std::vector<Pair> pairs;
     for (const NodeId src : fabric.gpus()) {
       for (const NodeId dst : fabric.gpus()) {
         if (src == dst) continue;
-        if (auto pair = measure(routes, src, dst, *size, options)) pairs.push_back(std::move(*pair));
+        if (auto pair = measure(routes, src, dst, *size, options))
+          pairs.push_back(std::move(*pair));
       }
     }
     io.out = json_ ? to_text(to_json(fabric, pairs)) + "\n" : text(fabric, pairs, *size);
@@ -79,10 +84,12 @@ class P2p final : public Command {
 
  private:
   // Runs the copy, and the one back when both ways are asked for, over the fluid network.
-  std::optional<Pair> measure(Routes& routes, NodeId src, NodeId dst, Bytes size, const TransferOptions& options) const {
+  std::optional<Pair> measure(Routes& routes, NodeId src, NodeId dst, Bytes size,
+                              const TransferOptions& options) const {
     const Fabric& fabric = routes.fabric();
     const std::optional<Transfer> there = routes.transfer(src, dst, options);
-    const std::optional<Transfer> back = bidirectional_ ? routes.transfer(dst, src, options) : std::nullopt;
+    const std::optional<Transfer> back =
+        bidirectional_ ? routes.transfer(dst, src, options) : std::nullopt;
     if (!there || (bidirectional_ && !back)) return std::nullopt;
     Pair pair{src, dst, there->via, path_text(fabric, *there), 0, there->latency().us()};
     const auto network = make_network(Fidelity::fluid, fabric.capacities(), {});
@@ -132,13 +139,15 @@ class P2p final : public Command {
   }
 
   std::string text(const Fabric& fabric, const std::vector<Pair>& pairs, Bytes size) const {
-    std::string out = fmt::format("{}: copies of {}, {}\n\n", fabric.spec().name, weft::to_text(size),
-                                  bidirectional_ ? "both ways at once (sum)" : "one way, one pair at a time");
+    std::string out =
+        fmt::format("{}: copies of {}, {}\n\n", fabric.spec().name, weft::to_text(size),
+                    bidirectional_ ? "both ways at once (sum)" : "one way, one pair at a time");
     if (pairs.empty()) return out + "no pair of GPUs can copy this way\n";
     if (fabric.gpus().size() > kMatrixByDefault) {
       Table table({"from", "to", "via", "GB/s", "us"});
       for (const Pair& pair : pairs) {
-        table.row({fabric.name(pair.src), fabric.name(pair.dst), write_config(pair.via).text, fmt::format("{:.2f}", pair.bandwidth_gbs),
+        table.row({fabric.name(pair.src), fabric.name(pair.dst), write_config(pair.via).text,
+                   fmt::format("{:.2f}", pair.bandwidth_gbs),
                    fmt::format("{:.2f}", pair.latency_us)});
       }
       return out + table.text();
@@ -150,7 +159,8 @@ class P2p final : public Command {
       for (const NodeId src : fabric.gpus()) {
         std::vector<std::string> row{fabric.name(src)};
         for (const NodeId dst : fabric.gpus()) {
-          const auto found = std::ranges::find_if(pairs, [&](const Pair& p) { return p.src == src && p.dst == dst; });
+          const auto found = std::ranges::find_if(
+              pairs, [&](const Pair& p) { return p.src == src && p.dst == dst; });
           row.push_back(found == pairs.end() ? (src == dst ? "" : "no way") : cell(*found));
         }
         table.row(std::move(row));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft run: simulates a scenario; with --what-if a second time with values changed, and the difference.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "tools/cli/cli.hpp"
 #include "tools/cli/output.hpp"
@@ -16,12 +16,15 @@ namespace {
 std::string links_csv(const Report& report) {
   std::string out = "id,class,tier,bytes,utilisation\n";
   for (const LinkReport& link : report.links) {
-    out += fmt::format("{},{},{},{:.0f},{:.6f}\n", link.id, link.link_class, link.tier, link.bytes, link.utilisation);
+    out += fmt::format("{},{},{},{:.0f},{:.6f}\n", link.id, link.link_class, link.tier, link.bytes,
+                       link.utilisation);
   }
   return out;
 }
 
-std::string seconds_text(double seconds) { return to_text(Time{static_cast<std::int64_t>(std::llround(seconds * 1e12))}); }
+std::string seconds_text(double seconds) {
+  return to_text(Time{static_cast<std::int64_t>(std::llround(seconds * 1e12))});
+}
 
 std::string change_text(double before, double after) {
   if (before == 0) return after == 0 ? "same" : "new";
@@ -43,8 +46,11 @@ class RunCommand final : public Command {
     app.add_option("--fidelity", options_.fidelity, "analytic or fluid; beats the file");
     add_set_option(app, options_.sets);
     app.add_option("--seed", options_.seed, "of everything random; beats the file");
-    app.add_option("--what-if", what_ifs_, "run again with this changed and compare")->type_name("PTR=VALUE")->allow_extra_args(false);
-    app.add_option("--top", options_.top, "most links and flows in the report")->check(CLI::NonNegativeNumber);
+    app.add_option("--what-if", what_ifs_, "run again with this changed and compare")
+        ->type_name("PTR=VALUE")
+        ->allow_extra_args(false);
+    app.add_option("--top", options_.top, "most links and flows in the report")
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--out", folder_, "write report.json and links.csv into this folder");
     app.add_flag("--quick", quick_, "skip the second runs that show what limits the time");
     add_json_flag(app, json_);
@@ -103,19 +109,23 @@ class RunCommand final : public Command {
     std::string out = before.question.empty() ? std::string{} : before.question + "\n";
     for (const std::string& what_if : what_ifs_) out += fmt::format("what if {}\n", what_if);
     Table table({"", "before", "after", "change"});
-    table.row({"time", seconds_text(before.time_s), seconds_text(after.time_s), change_text(before.time_s, after.time_s)});
-    table.row({"bound", seconds_text(before.bound_s), seconds_text(after.bound_s), change_text(before.bound_s, after.bound_s)});
+    table.row({"time", seconds_text(before.time_s), seconds_text(after.time_s),
+               change_text(before.time_s, after.time_s)});
+    table.row({"bound", seconds_text(before.bound_s), seconds_text(after.bound_s),
+               change_text(before.bound_s, after.bound_s)});
     for (std::size_t i = 0; i < std::min(before.jobs.size(), after.jobs.size()); ++i) {
       const JobReport &a = before.jobs[i], &b = after.jobs[i];
-      table.row({a.name, seconds_text(a.time_s), seconds_text(b.time_s), change_text(a.time_s, b.time_s)});
+      table.row({a.name, seconds_text(a.time_s), seconds_text(b.time_s),
+                 change_text(a.time_s, b.time_s)});
       if (a.busbw_gbs > 0) {
-        table.row({a.name + " busbw", fmt::format("{:.2f} GB/s", a.busbw_gbs), fmt::format("{:.2f} GB/s", b.busbw_gbs),
-                   change_text(a.busbw_gbs, b.busbw_gbs)});
+        table.row({a.name + " busbw", fmt::format("{:.2f} GB/s", a.busbw_gbs),
+                   fmt::format("{:.2f} GB/s", b.busbw_gbs), change_text(a.busbw_gbs, b.busbw_gbs)});
       }
     }
     out += "\n" + table.text();
     if (!before.bottlenecks.empty() && !after.bottlenecks.empty()) {
-      out += fmt::format("\nlimited by {} before, {} after\n", before.bottlenecks.front().resource, after.bottlenecks.front().resource);
+      out += fmt::format("\nlimited by {} before, {} after\n", before.bottlenecks.front().resource,
+                         after.bottlenecks.front().resource);
     }
     return out;
   }

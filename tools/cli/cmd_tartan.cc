@@ -2,9 +2,8 @@
 // weft tartan: three patterns of multi-GPU applications over message sizes, after the Tartan suite (Li et al., IISWC 2018):
 // broadcast for data parallel, an exchange with the neighbour for model parallel, a chain for pipeline parallel. The congestion
 // threshold is the first size at which the bandwidth falls by more than 10 % from the size before.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "tools/cli/cli.hpp"
 #include "tools/cli/simulate.hpp"
@@ -58,7 +57,8 @@ class Tartan final : public Command {
         series.points.push_back({size, seconds > 0 ? size.value() / seconds * 1e-9 : 0});
       }
       for (std::size_t i = 1; i < series.points.size() && !series.threshold; ++i) {
-        if (series.points[i].gbs < kFall * series.points[i - 1].gbs) series.threshold = series.points[i].size;
+        if (series.points[i].gbs < kFall * series.points[i - 1].gbs)
+          series.threshold = series.points[i].size;
       }
     }
     io.out = json_ ? to_text(to_json(loaded.fabric, all)) + "\n" : text(loaded.fabric, all);
@@ -66,8 +66,8 @@ class Tartan final : public Command {
   }
 
  private:
-  static double time_of(const std::string& name, const Fabric& fabric, Bytes size, const RunContext& context,
-                        Diagnostics& diagnostics) {
+  static double time_of(const std::string& name, const Fabric& fabric, Bytes size,
+                        const RunContext& context, Diagnostics& diagnostics) {
     Scenario scenario;
     JobSpec& job = scenario.jobs.emplace_back();
     const auto gpus = fabric.gpus();
@@ -106,7 +106,8 @@ class Tartan final : public Command {
       Json s = Json::object();
       s.set("name", series.name);
       s.set("meaning", series.meaning);
-      s.set("congestion_threshold_bytes", series.threshold ? Json(series.threshold->count) : Json{});
+      s.set("congestion_threshold_bytes",
+            series.threshold ? Json(series.threshold->count) : Json{});
       Json& rows = s.set("rows", Json::array());
       for (const Point& point : series.points) {
         Json r = Json::object();
@@ -124,10 +125,13 @@ class Tartan final : public Command {
     Table table({"size", "broadcast GB/s", "exchange GB/s", "chain GB/s"});
     for (std::size_t i = 0; i < all.front().points.size(); ++i) {
       table.row({weft::to_text(all[0].points[i].size), fmt::format("{:.3f}", all[0].points[i].gbs),
-                 fmt::format("{:.3f}", all[1].points[i].gbs), fmt::format("{:.3f}", all[2].points[i].gbs)});
+                 fmt::format("{:.3f}", all[1].points[i].gbs),
+                 fmt::format("{:.3f}", all[2].points[i].gbs)});
     }
     out += table.text() + "\ncongestion threshold (first size that loses more than 10 %):\n";
-    for (const Series& series : all) out += fmt::format("  {:<10} {:<8} {}\n", series.name, threshold_text(series), series.meaning);
+    for (const Series& series : all)
+      out +=
+          fmt::format("  {:<10} {:<8} {}\n", series.name, threshold_text(series), series.meaning);
     return out;
   }
 
@@ -139,6 +143,7 @@ class Tartan final : public Command {
 }  // namespace
 
 extern const Verb kTartan;
-const Verb kTartan{"tartan", "the Tartan-style suite and its congestion threshold", make_command<Tartan>};
+const Verb kTartan{"tartan", "the Tartan-style suite and its congestion threshold",
+                   make_command<Tartan>};
 
 }  // namespace weft

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft topo: what a fabric consists of, how much crosses its middle, where it is weak, and the matrix of a server.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "sim/core/text.hpp"
 #include "sim/fabric/analysis.hpp"
@@ -50,10 +50,15 @@ std::vector<std::string> matching_names(const Fabric& fabric, const std::string&
 class Topo final : public Command {
  public:
   void add(CLI::App& app) override {
-    app.add_option("fabric", fabric_, "a fabric or server: catalogue name or a path ending in .json")->required();
+    app.add_option("fabric", fabric_,
+                   "a fabric or server: catalogue name or a path ending in .json")
+        ->required();
     add_set_option(app, sets_);
-    app.add_option("--names", names_, "list the names of nodes and links that match, e.g. \"leaf*:spine0\"")->type_name("GLOB");
-    app.add_flag("--matrix", matrix_, "print the matrix of the first kind of server, however large");
+    app.add_option("--names", names_,
+                   "list the names of nodes and links that match, e.g. \"leaf*:spine0\"")
+        ->type_name("GLOB");
+    app.add_flag("--matrix", matrix_,
+                 "print the matrix of the first kind of server, however large");
     add_json_flag(app, json_);
   }
 
@@ -68,8 +73,8 @@ class Topo final : public Command {
     }
     Progress progress(io.err);
     progress.show("bisection");
-    const Facts facts{count_components(fabric), compute_bisection(fabric), find_oversubscription(fabric),
-                      find_weak_spots(fabric), [&] {
+    const Facts facts{count_components(fabric), compute_bisection(fabric),
+                      find_oversubscription(fabric), find_weak_spots(fabric), [&] {
                         NetworkRoutes routes(fabric);
                         return find_dependency_cycle(fabric, routes);
                       }()};
@@ -93,7 +98,8 @@ class Topo final : public Command {
   template <class Id>
   static std::vector<std::string> names_of(const Fabric& fabric, const std::vector<Id>& ids) {
     std::vector<std::string> out;
-    for (std::size_t i = 0; i < std::min(ids.size(), kMostListed); ++i) out.push_back(fabric.name(ids[i]));
+    for (std::size_t i = 0; i < std::min(ids.size(), kMostListed); ++i)
+      out.push_back(fabric.name(ids[i]));
     return out;
   }
 
@@ -120,7 +126,8 @@ class Topo final : public Command {
     Json by_tier = Json::object(), classes = Json::array();
     for (const LinkGroup& group : counts.groups) {
       const Json* sofar = by_tier.find(word(group.tier));
-      const std::uint64_t before = sofar != nullptr ? static_cast<std::uint64_t>(sofar->integer) : 0;
+      const std::uint64_t before =
+          sofar != nullptr ? static_cast<std::uint64_t>(sofar->integer) : 0;
       by_tier.set(word(group.tier), before + group.links);
       Json row = Json::object();
       row.set("tier", word(group.tier));
@@ -136,13 +143,16 @@ class Topo final : public Command {
     out.set("bisection_gbs", bisection.flow ? Json(bisection.flow->gbytes_per_s()) : Json{});
     out.set("bisection_formula_gbs", bisection.formula.gbytes_per_s());
     Json& cut = out.set("bisection_cut_gbs", Json::object());
-    for (const auto& crossing : bisection.crossings) cut.set(word(crossing.tier), crossing.raw.gbytes_per_s());
-    out.set("oversubscription", facts.oversubscription.most ? Json(*facts.oversubscription.most) : Json{});
+    for (const auto& crossing : bisection.crossings)
+      cut.set(word(crossing.tier), crossing.raw.gbytes_per_s());
+    out.set("oversubscription",
+            facts.oversubscription.most ? Json(*facts.oversubscription.most) : Json{});
     out.set("cut_vertices", list(names_of(fabric, facts.weak.nodes)));
     out.set("cut_vertex_count", std::uint64_t{facts.weak.nodes.size()});
     out.set("bridges", list(names_of(fabric, facts.weak.links)));
     out.set("bridge_count", std::uint64_t{facts.weak.links.size()});
-    out.set("dependency_cycle", facts.cycle.searched ? list(names_of(fabric, facts.cycle.links)) : Json{});
+    out.set("dependency_cycle",
+            facts.cycle.searched ? list(names_of(fabric, facts.cycle.links)) : Json{});
     const ServerType& type = fabric.types().front();
     if (prints_matrix(type)) {
       const AffinityMatrix matrix = affinity_matrix(type);
@@ -155,19 +165,24 @@ class Topo final : public Command {
     return out;
   }
 
-  bool prints_matrix(const ServerType& type) const { return matrix_ || type.gpus.size() <= kMatrixByDefault; }
+  bool prints_matrix(const ServerType& type) const {
+    return matrix_ || type.gpus.size() <= kMatrixByDefault;
+  }
 
   void print(const Fabric& fabric, const Facts& facts, Io& io) const {
     const Counts& counts = facts.counts;
-    const auto heading = [&](std::string_view text) { io.out += "\n" + paint(text, Colour::bold, io.colour) + "\n"; };
-    io.out += fmt::format("{}  {}\n", paint(fabric.spec().name, Colour::bold, io.colour), fabric.spec().summary);
+    const auto heading = [&](std::string_view text) {
+      io.out += "\n" + paint(text, Colour::bold, io.colour) + "\n";
+    };
+    io.out += fmt::format("{}  {}\n", paint(fabric.spec().name, Colour::bold, io.colour),
+                          fabric.spec().summary);
     Table summary({"", ""});
     summary.row({"servers", fmt::format("{}", counts.servers)});
     summary.row({"GPUs", fmt::format("{}", counts.gpus)});
     summary.row({"NICs", fmt::format("{}", counts.nics)});
     if (counts.switches[0] + counts.switches[1] + counts.switches[2] > 0) {
-      summary.row({"switches", fmt::format("{} leaf, {} spine, {} core", counts.switches[0], counts.switches[1],
-                                           counts.switches[2])});
+      summary.row({"switches", fmt::format("{} leaf, {} spine, {} core", counts.switches[0],
+                                           counts.switches[1], counts.switches[2])});
       summary.row({"routing", std::string(word(fabric.routing()))});
     }
     summary.row({"nodes", fmt::format("{}", counts.nodes)});
@@ -177,8 +192,9 @@ class Topo final : public Command {
     heading("Links (rates of one direction, all together)");
     Table links({"tier", "class", "links", "cables", "raw GB/s"});
     for (const LinkGroup& group : counts.groups) {
-      links.row({std::string(word(group.tier)), std::string(word(group.link_class)), fmt::format("{}", group.links),
-                 fmt::format("{}", group.cables), gbytes(group.raw)});
+      links.row({std::string(word(group.tier)), std::string(word(group.link_class)),
+                 fmt::format("{}", group.links), fmt::format("{}", group.cables),
+                 gbytes(group.raw)});
     }
     io.out += links.text("  ");
 
@@ -195,26 +211,31 @@ class Topo final : public Command {
     if (bisection.flow) {
       std::string cut;
       for (const auto& crossing : bisection.crossings) {
-        cut += fmt::format("{}{} {}", cut.empty() ? "" : " + ", word(crossing.tier), gbytes(crossing.raw));
+        cut += fmt::format("{}{} {}", cut.empty() ? "" : " + ", word(crossing.tier),
+                           gbytes(crossing.raw));
       }
-      io.out += fmt::format("  {} GB/s between the halves of the {}, one direction (cut: {})\n", gbytes(*bisection.flow),
-                            halves, cut.empty() ? "none" : cut);
+      io.out += fmt::format("  {} GB/s between the halves of the {}, one direction (cut: {})\n",
+                            gbytes(*bisection.flow), halves, cut.empty() ? "none" : cut);
     } else {
-      io.out += fmt::format("  not computed: {}\n", facts.counts.gpus < 2 ? "one GPU has no halves" : "too many links");
+      io.out += fmt::format("  not computed: {}\n",
+                            facts.counts.gpus < 2 ? "one GPU has no halves" : "too many links");
     }
     io.out += fmt::format("  {} GB/s is what one half can send\n", gbytes(bisection.formula));
     const Oversubscription& over = facts.oversubscription;
     if (over.most) {
-      io.out += fmt::format("  oversubscription {:.3g} : 1 at {}{}\n", *over.most, fabric.name(over.worst),
-                            *over.least < *over.most ? fmt::format(", {:.3g} : 1 at best", *over.least) : "");
+      io.out += fmt::format(
+          "  oversubscription {:.3g} : 1 at {}{}\n", *over.most, fabric.name(over.worst),
+          *over.least < *over.most ? fmt::format(", {:.3g} : 1 at best", *over.least) : "");
     }
   }
 
   static void print_weak_spots(const Fabric& fabric, const Facts& facts, Io& io) {
-    const auto listed = [&](std::string_view what, const std::vector<std::string>& names, std::size_t count) {
+    const auto listed = [&](std::string_view what, const std::vector<std::string>& names,
+                            std::size_t count) {
       if (count == 0) return;
-      io.out += fmt::format("  {} {}: {}{}\n", count, what, join(names, ", "),
-                            count > names.size() ? fmt::format(" and {} more", count - names.size()) : "");
+      io.out += fmt::format(
+          "  {} {}: {}{}\n", count, what, join(names, ", "),
+          count > names.size() ? fmt::format(" and {} more", count - names.size()) : "");
     };
     constexpr std::size_t kShort = 8;
     auto nodes = names_of(fabric, facts.weak.nodes), links = names_of(fabric, facts.weak.links);
@@ -229,7 +250,8 @@ class Topo final : public Command {
     } else if (facts.cycle.links.empty()) {
       io.out += "  no dependency cycle among the links of the network\n";
     } else {
-      io.out += "  dependency cycle (lossless traffic can deadlock): " + join(names_of(fabric, facts.cycle.links), " -> ") + "\n";
+      io.out += "  dependency cycle (lossless traffic can deadlock): " +
+                join(names_of(fabric, facts.cycle.links), " -> ") + "\n";
     }
   }
 
@@ -240,7 +262,8 @@ class Topo final : public Command {
     // As nvidia-smi writes it: GPU0, NIC0.
     const auto label = [&](std::uint32_t local) {
       std::string name = type.node_names[local];
-      std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+      std::ranges::transform(name, name.begin(),
+                             [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
       return name;
     };
     std::vector<std::string> header{""};
@@ -253,7 +276,8 @@ class Topo final : public Command {
     }
     io.out += table.text("  ");
     io.out +=
-        "\n  NV#  joined by # NVLinks, directly or through NVSwitches (XGMI#, HCCS#, UAL#, LINK#: other classes)\n"
+        "\n  NV#  joined by # NVLinks, directly or through NVSwitches (XGMI#, HCCS#, UAL#, LINK#: "
+        "other classes)\n"
         "  PIX  at most one PCIe switch      PXB  several PCIe switches\n"
         "  PHB  through one socket           SYS  across sockets           X  itself\n";
   }
@@ -266,6 +290,7 @@ class Topo final : public Command {
 }  // namespace
 
 extern const Verb kTopo;
-const Verb kTopo{"topo", "nodes, links, tiers, bisection and weak spots of a fabric", make_command<Topo>};
+const Verb kTopo{"topo", "nodes, links, tiers, bisection and weak spots of a fabric",
+                 make_command<Topo>};
 
 }  // namespace weft

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/file_source.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "tools/cli/cli.hpp"
 
@@ -69,8 +69,10 @@ std::vector<std::string> Configs::names(std::string_view kind) {
   if (const auto cached = names_.find(kind); cached != names_.end()) return cached->second;
   std::vector<std::string> out;
   std::error_code error;
-  for (fs::directory_iterator entry(folder_of(kind), error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() == ".json" && entry->is_regular_file(error)) out.push_back(entry->path().stem().string());
+  for (fs::directory_iterator entry(folder_of(kind), error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".json" && entry->is_regular_file(error))
+      out.push_back(entry->path().stem().string());
   }
   std::ranges::sort(out);
   names_.emplace(kind, out);
@@ -80,11 +82,13 @@ std::vector<std::string> Configs::names(std::string_view kind) {
 std::string find_configs_root() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path installed = (program.parent_path().parent_path() / "share/weft/configs").lexically_normal();
+  const fs::path installed =
+      (program.parent_path().parent_path() / "share/weft/configs").lexically_normal();
   if (!error && is_folder(installed)) return installed.string();
   const std::string source = fmt::format("{}/configs", WEFT_SOURCE_DIR);
   if (is_folder(source)) return source;
-  throw Missing(fmt::format("the hardware catalogue is missing: neither {} nor {} is a folder", installed.string(), source));
+  throw Missing(fmt::format("the hardware catalogue is missing: neither {} nor {} is a folder",
+                            installed.string(), source));
 }
 
 }  // namespace weft

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/file_source.hpp"
 
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace weft {
 namespace {
@@ -25,7 +25,9 @@ class ConfigsTest : public testing::Test {
   }
   ~ConfigsTest() override { fs::remove_all(root_); }
 
-  void write(const std::string& name, const std::string& text) { std::ofstream(root_ / name) << text; }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(root_ / name) << text;
+  }
   std::string path(const std::string& name) const { return (root_ / name).string(); }
 
   fs::path root_;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/output.hpp"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "sim/core/diagnostics.hpp"
 
@@ -15,7 +15,8 @@ void make_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error || !std::filesystem::is_directory(path)) {
-    throw InputError(fmt::format("{}: error: cannot make this folder{}\n", path, error ? ": " + error.message() : ""));
+    throw InputError(fmt::format("{}: error: cannot make this folder{}\n", path,
+                                 error ? ": " + error.message() : ""));
   }
 }
 

@@ -14,7 +14,8 @@ struct FabricKeys : ComponentHead {
   std::int64_t servers = 1;
   Json server;
   std::optional<NetworkSpec> network;
-  template <class V> void visit(V&& v) {
+  template <class V>
+  void visit(V&& v) {
     visit_head(v);
     v("servers", servers, "number of servers", between(1, 1'000'000));
     v("server", server, "a server of the catalogue, or an array of {count, server}", required);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/simulate.hpp"
 
+#include <chrono>
+
 #include <fmt/format.h>
 #include <sys/resource.h>
-
-#include <chrono>
 
 #include "models/catalog.hpp"
 #include "sim/core/loader.hpp"
@@ -24,7 +24,8 @@ RunContext run_context(Progress& progress) {
   return context;
 }
 
-Scenario load_scenario(const std::string& path, const RunOptions& options, Diagnostics& diagnostics) {
+Scenario load_scenario(const std::string& path, const RunOptions& options,
+                       Diagnostics& diagnostics) {
   Configs files(find_configs_root());
   Loader loader(files, diagnostics);
   Json document = loader.load_file(path);
@@ -44,7 +45,8 @@ Report run_timed(const Scenario& scenario, const RunContext& context, Diagnostic
   Report report = run_scenario(scenario, context, diagnostics);
   report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   rusage usage{};
-  if (getrusage(RUSAGE_SELF, &usage) == 0) report.peak_rss_bytes = std::int64_t{usage.ru_maxrss} * 1024;
+  if (getrusage(RUSAGE_SELF, &usage) == 0)
+    report.peak_rss_bytes = std::int64_t{usage.ru_maxrss} * 1024;
   return report;
 }
 

@@ -12,7 +12,7 @@ namespace weft {
 
 struct RunOptions {
   std::vector<std::string> sets;
-  std::string fidelity;         // empty: the file's
+  std::string fidelity;  // empty: the file's
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> top;
 };
@@ -21,7 +21,8 @@ struct RunOptions {
 RunContext run_context(Progress& progress);
 
 // A scenario file with flags applied. Throws InputError with all problems.
-Scenario load_scenario(const std::string& path, const RunOptions& options, Diagnostics& diagnostics);
+Scenario load_scenario(const std::string& path, const RunOptions& options,
+                       Diagnostics& diagnostics);
 
 // Runs with wall-clock time and peak memory filled in.
 Report run_timed(const Scenario& scenario, const RunContext& context, Diagnostics& diagnostics);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/terminal.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+
+#include <unistd.h>
 
 namespace weft {
 namespace {
@@ -17,8 +17,8 @@ bool dumb_terminal() {
 
 // Characters of UTF-8 text: bytes that do not continue another.
 std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 bool is_number(std::string_view cell) {
@@ -43,11 +43,21 @@ std::string paint(std::string_view text, Colour colour, bool enabled) {
   if (!enabled) return std::string(text);
   std::string_view code;
   switch (colour) {
-    case Colour::bold: code = "1"; break;
-    case Colour::dim: code = "2"; break;
-    case Colour::red: code = "31"; break;
-    case Colour::green: code = "32"; break;
-    case Colour::yellow: code = "33"; break;
+    case Colour::bold:
+      code = "1";
+      break;
+    case Colour::dim:
+      code = "2";
+      break;
+    case Colour::red:
+      code = "31";
+      break;
+    case Colour::green:
+      code = "32";
+      break;
+    case Colour::yellow:
+      code = "33";
+      break;
   }
   return "\x1b[" + std::string(code) + "m" + std::string(text) + "\x1b[0m";
 }
@@ -75,7 +85,8 @@ std::string Table::text(std::string_view indent) const {
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + "\n";
   };
-  if (std::ranges::any_of(header_, [](const std::string& cell) { return !cell.empty(); })) line(header_);
+  if (std::ranges::any_of(header_, [](const std::string& cell) { return !cell.empty(); }))
+    line(header_);
   for (const auto& row : rows_) line(row);
   return out;
 }

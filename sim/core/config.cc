@@ -195,10 +195,8 @@ void bad_choice(const Json& json, const std::string& pointer, const std::vector<
             "one of " + join(names, ", "));
     return;
   }
-  const auto nearest = nearest_name(json.text, names);
   d.error(json.place, pointer,
-          fmt::format("\"{}\" is not known here{}", json.text,
-                      nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}),
+          fmt::format("\"{}\" is not known here{}", json.text, did_you_mean(json.text, names)),
           "one of " + join(names, ", "));
 }
 

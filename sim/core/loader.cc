@@ -140,11 +140,10 @@ Loader::Target Loader::locate(std::string_view field, const std::string& referen
     for (std::string& name : files_.names(kind)) names.push_back(std::move(name));
   }
   std::ranges::sort(names);
-  const auto nearest = nearest_name(reference, names);
   out_.error(place, pointer,
              fmt::format("there is no {} named \"{}\"{}",
                          kinds.empty() || kinds.size() > 2 ? "component" : kinds.front(), reference,
-                         nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}),
+                         did_you_mean(reference, names)),
              kinds.empty() ? "this key does not take a component" : "see `weft list`");
   return {};
 }
@@ -259,13 +258,11 @@ void Loader::set(Json& document, const std::string& pointer, Json value) {
     if (next == nullptr) {
       std::vector<std::string> names;
       for (const JsonMember& member : at->members) names.push_back(member.key);
-      const auto nearest = nearest_name(key, names);
-      out_.error(
-          place, pointer,
-          fmt::format("{} has no \"{}\"{}", walked.empty() ? "the document" : walked, key,
-                      nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{}),
-          names.empty() ? "nothing below it can be set"
-                        : "it has: " + short_list(std::move(names)));
+      out_.error(place, pointer,
+                 fmt::format("{} has no \"{}\"{}", walked.empty() ? "the document" : walked, key,
+                             did_you_mean(key, names)),
+                 names.empty() ? "nothing below it can be set"
+                               : "it has: " + short_list(std::move(names)));
       return;
     }
     at = next;

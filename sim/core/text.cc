@@ -68,6 +68,11 @@ std::optional<std::string> nearest_name(std::string_view word,
   return *best;
 }
 
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names) {
+  const auto nearest = nearest_name(word, names);
+  return nearest ? ", did you mean \"" + *nearest + "\"?" : std::string{};
+}
+
 bool glob_match(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0;
   std::size_t star = std::string_view::npos,

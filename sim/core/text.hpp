@@ -22,6 +22,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 // always near enough; among equals the earliest name wins.
 std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& names);
+// `, did you mean "NEAREST"?`, the tail of a message about an unknown word; empty when nothing is near.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
 
 // Whole-text match: `*` is any run of characters (slashes too), `?` is one character, all else is itself.
 // Time is at most |pattern| * |text|, without recursion.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -154,11 +153,9 @@ class FabricBuilder {
       const auto found = names.find(id);
       if (found == names.end()) {
         if (!all_nodes_known_) return {};  // it may be one that could not be read
-        const auto nearest =
-            names.size() <= kMostSuggested ? nearest_name(id, type.node_names) : std::nullopt;
-        out_.error(entry.place, entry.pointer,
-                   fmt::format("there is no node \"{}\"{}", id,
-                               nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
+        const std::string hint =
+            names.size() <= kMostSuggested ? did_you_mean(id, type.node_names) : std::string{};
+        out_.error(entry.place, entry.pointer, fmt::format("there is no node \"{}\"{}", id, hint),
                    "nodes are listed under \"nodes\"");
         return {};
       }

@@ -145,10 +145,8 @@ const AlgorithmEntry* JobBuilder::find_algorithm(const JobSpec& spec, const Grou
     }
     names.emplace_back(entry->name);
   }
-  const auto nearest = nearest_name(name, names);
   error(spec.place, spec.pointer + "/algorithm",
-        fmt::format("\"{}\" is not an algorithm{}", name,
-                    nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
+        fmt::format("\"{}\" is not an algorithm{}", name, did_you_mean(name, names)),
         "one of " + join(names, ", "));
   return nullptr;
 }

@@ -27,11 +27,6 @@ const std::vector<const Verb*>& verbs() {
   return all;
 }
 
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
-  const auto nearest = nearest_name(word, names);
-  return nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : std::string{};
-}
-
 void refuse_unknown_verb(const std::string& word) {
   std::vector<std::string> names;
   for (const Verb* verb : verbs()) {

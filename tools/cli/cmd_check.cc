@@ -99,10 +99,8 @@ std::string check_file(Configs& files, const std::string& path, Diagnostics& out
     read_on(out, [&](Diagnostics& more) { checker.check(document, more); });
     return kind;
   }
-  const auto nearest = nearest_name(kind, kinds);
   out.error(document.find("kind")->place, "/kind",
-            fmt::format("there is no kind \"{}\"{}", kind,
-                        nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""),
+            fmt::format("there is no kind \"{}\"{}", kind, did_you_mean(kind, kinds)),
             "kinds: " + join(kinds, ", "));
   return kind;
 }

@@ -106,10 +106,8 @@ class Explain final : public Command {
     }
     diagnostics.throw_if_errors();
     if (entries.items.empty()) {
-      const auto nearest = nearest_name(name_, names);
       throw InputError(fmt::format("error: the catalogue has no \"{}\"{}\n    see `weft list`\n",
-                                   name_,
-                                   nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : ""));
+                                   name_, did_you_mean(name_, names)));
     }
     io.err << diagnostics.text();
     if (json_) {

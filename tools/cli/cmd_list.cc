@@ -105,10 +105,8 @@ class List final : public Command {
       }
     }
     if (!known) {
-      const auto nearest = nearest_name(kind_, words);
       throw InputError(fmt::format("error: there is no kind \"{}\"{}\n    kinds: {}\n", kind_,
-                                   nearest ? fmt::format(", did you mean \"{}\"?", *nearest) : "",
-                                   join(words, ", ")));
+                                   did_you_mean(kind_, words), join(words, ", ")));
     }
     io.err << diagnostics.text();
     if (json_) {

@@ -137,10 +137,8 @@ class NcclTests final : public Command {
     if (const auto found = tests.find(test_); found != tests.end()) return found->second;
     std::vector<std::string> names;
     for (const auto& [name, kind] : tests) names.push_back(name);
-    const auto nearest = nearest_name(test_, names);
     diagnostics.error({}, {},
-                      fmt::format("\"{}\" is not a test{}", test_,
-                                  nearest ? ", did you mean \"" + *nearest + "\"?" : ""),
+                      fmt::format("\"{}\" is not a test{}", test_, did_you_mean(test_, names)),
                       "one of " + join(names, ", "));
     return std::nullopt;
   }

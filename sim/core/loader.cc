@@ -140,11 +140,12 @@ Loader::Target Loader::locate(std::string_view field, const std::string& referen
     for (std::string& name : files_.names(kind)) names.push_back(std::move(name));
   }
   std::ranges::sort(names);
-  out_.error(place, pointer,
-             fmt::format("there is no {} named \"{}\"{}",
-                         kinds.empty() || kinds.size() > 2 ? "component" : kinds.front(), reference,
-                         did_you_mean(reference, names)),
-             kinds.empty() ? "this key does not take a component" : "see `weft list`");
+  const std::string hint = did_you_mean(reference, names);
+  out_.error(
+      place, pointer,
+      fmt::format("there is no {} named \"{}\"{}",
+                  kinds.empty() || kinds.size() > 2 ? "component" : kinds.front(), reference, hint),
+      kinds.empty() ? "this key does not take a component" : "see `weft list`");
   return {};
 }
 
@@ -258,11 +259,12 @@ void Loader::set(Json& document, const std::string& pointer, Json value) {
     if (next == nullptr) {
       std::vector<std::string> names;
       for (const JsonMember& member : at->members) names.push_back(member.key);
-      out_.error(place, pointer,
-                 fmt::format("{} has no \"{}\"{}", walked.empty() ? "the document" : walked, key,
-                             did_you_mean(key, names)),
-                 names.empty() ? "nothing below it can be set"
-                               : "it has: " + short_list(std::move(names)));
+      const std::string hint = did_you_mean(key, names);
+      out_.error(
+          place, pointer,
+          fmt::format("{} has no \"{}\"{}", walked.empty() ? "the document" : walked, key, hint),
+          names.empty() ? "nothing below it can be set"
+                        : "it has: " + short_list(std::move(names)));
       return;
     }
     at = next;

@@ -21,6 +21,8 @@
 
 namespace weft {
 
+class FileSource;
+
 // What a person is told about the reading, one line each.
 struct ImportNote {
   enum class Kind {
@@ -40,8 +42,11 @@ struct Imported {
   std::vector<ImportNote> notes;
   // What was found, as `weft import --json` prints it under "facts"; each importer's header names its keys.
   Json facts;
-  // A server description that `weft run` accepts; null when the capture does not describe a machine.
+  // A server description that `weft run` accepts; null when the capture does not describe a machine, or not enough of one.
   Json server;
+  // Why there is neither of the two and what to do about it: "which PCIe link joins the GPUs? add --pcie pcie4-x16".
+  // `weft import -o` refuses with these lines.
+  std::vector<std::string> open_questions;
   // A file of kind "measurement" (calibrate/measurement.hpp); null when nothing was measured.
   Json measurement;
 
@@ -55,12 +60,15 @@ struct ImportOptions {
   bool force = false;  // keep a measurement that failed its own check; recorded in what is written
   // Answers to what the capture cannot tell: "gpu" -> "v100-sxm2", "nic" -> "cx5-edr", "pcie" -> "pcie3-x16" ...
   std::map<std::string, std::string> answers;
+  FileSource* catalogue =
+      nullptr;  // where the parts of a machine are looked up; without it no server is written
 };
 
 struct Importer {
   std::string_view name;       // "topo-m", as the command line takes it
   std::string_view summary;    // "nvidia-smi topo -m"
   std::string_view reference;  // where the format is described
+  std::string_view answers{};  // keys of ImportOptions::answers that it reads: "gpu nic pcie"
   Imported (*read)(std::string_view text, const std::string& file, const ImportOptions& options,
                    Diagnostics& diagnostics);
 };

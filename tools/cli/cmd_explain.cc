@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "calibrate/import/import.hpp"
 #include "models/catalog.hpp"
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
@@ -73,7 +74,7 @@ class Explain final : public Command {
  public:
   void add(CLI::App& app) override {
     app.add_option("name", name_,
-                   "a component, link class or collective algorithm, see `weft list`")
+                   "a component, link class, collective algorithm or importer, see `weft list`")
         ->required();
     add_json_flag(app, json_);
   }
@@ -103,6 +104,11 @@ class Explain final : public Command {
       names.emplace_back(entry->name);
       if (entry->name == name_)
         explain_record("collective", name_, entry->summary, entry->reference, io, add);
+    }
+    for (const Importer* importer : importers()) {
+      names.emplace_back(importer->name);
+      if (importer->name == name_)
+        explain_record("importer", name_, importer->summary, importer->reference, io, add);
     }
     diagnostics.throw_if_errors();
     if (entries.items.empty()) {

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "calibrate/import/import.hpp"
 #include "models/catalog.hpp"
 #include "sim/core/text.hpp"
 #include "tools/cli/cli.hpp"
@@ -64,6 +65,9 @@ const std::vector<Kind>& kinds() {
       records_of<std::span<const AlgorithmEntry* const>>(
           "collectives", "collective", collective_algorithms,
           [](const AlgorithmEntry* entry) { return std::string(entry->name); }),
+      records_of<std::span<const Importer* const>>(
+          "importers", "importer", importers,
+          [](const Importer* importer) { return std::string(importer->name); }),
   };
   return all;
 }

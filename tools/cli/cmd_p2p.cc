@@ -6,6 +6,7 @@
 #include "models/catalog.hpp"
 #include "sim/core/check.hpp"
 #include "sim/fabric/routing.hpp"
+#include "sim/run/p2p.hpp"
 #include "tools/cli/cli.hpp"
 
 namespace weft {
@@ -14,23 +15,9 @@ namespace {
 constexpr std::size_t kMostPairs = 20'000;
 constexpr std::size_t kMatrixByDefault = 16;  // GPUs
 
-struct Pair {
+struct Pair : CopyAnswer {
   NodeId src, dst;
-  Via via = Via::direct;
-  std::string path;
-  double bandwidth_gbs = 0, latency_us = 0;
 };
-
-std::string path_text(const Fabric& fabric, const Transfer& transfer) {
-  std::string out;
-  for (const Leg& leg : transfer.legs) {
-    for (const LinkId link : leg.route.hops) {
-      if (out.empty()) out = fabric.name(fabric.link(link).from);
-      out += " " + fabric.name(fabric.link(link).to);
-    }
-  }
-  return out;
-}
 
 class P2p final : public Command {
  public:
@@ -52,7 +39,9 @@ class P2p final : public Command {
     if (!size || size->count <= 0)
       diagnostics.error({}, "--size", fmt::format("\"{}\" is not a size", size_),
                         "e.g. \"64 MiB\"");
-    TransferOptions options;
+    CopyQuestion question;
+    question.bidirectional = bidirectional_;
+    TransferOptions& options = question.transfer;
     options.copy_call = true;
     options.peer_access = peer_access_ == "on";
     if (!via_.empty()) {
@@ -64,6 +53,7 @@ class P2p final : public Command {
     const LoadedFabric loaded = load_fabric(fabric_, sets_, diagnostics);
     const Fabric& fabric = loaded.fabric;
     options.routing = fabric.routing();
+    question.size = *size;
     const std::size_t n = fabric.gpus().size();
     if (n * n > kMostPairs) {
       throw LimitReached(fmt::format(
@@ -74,8 +64,11 @@ class P2p final : public Command {
     for (const NodeId src : fabric.gpus()) {
       for (const NodeId dst : fabric.gpus()) {
         if (src == dst) continue;
-        if (auto pair = measure(routes, src, dst, *size, options))
-          pairs.push_back(std::move(*pair));
+        auto answer =
+            time_copy(routes, src, dst, question, [](std::span<const Bandwidth> capacities) {
+              return make_network(Fidelity::fluid, capacities, {});
+            });
+        if (answer) pairs.push_back({std::move(*answer), src, dst});
       }
     }
     io.out = json_ ? to_text(to_json(fabric, pairs)) + "\n" : text(fabric, pairs, *size);
@@ -83,43 +76,6 @@ class P2p final : public Command {
   }
 
  private:
-  // Runs the copy, and the one back when both ways are asked for, over the fluid network.
-  std::optional<Pair> measure(Routes& routes, NodeId src, NodeId dst, Bytes size,
-                              const TransferOptions& options) const {
-    const Fabric& fabric = routes.fabric();
-    const std::optional<Transfer> there = routes.transfer(src, dst, options);
-    const std::optional<Transfer> back =
-        bidirectional_ ? routes.transfer(dst, src, options) : std::nullopt;
-    if (!there || (bidirectional_ && !back)) return std::nullopt;
-    Pair pair{src, dst, there->via, path_text(fabric, *there), 0, there->latency().us()};
-    const auto network = make_network(Fidelity::fluid, fabric.capacities(), {});
-    std::vector<FlowDone> done;
-    Time now{0};
-    for (std::size_t leg = 0; leg < there->legs.size(); ++leg) {
-      int running = 0;
-      for (const Transfer* transfer : {&*there, back ? &*back : nullptr}) {
-        if (transfer == nullptr) continue;
-        const Leg& part = transfer->legs[leg];
-        FlowRequest request;
-        request.shares = part.route.shares;
-        request.size = size;
-        request.latency = part.route.latency + part.startup;
-        request.cap = part.cap;
-        network->start(request, now);
-        ++running;
-      }
-      while (running > 0) {
-        now = network->next_event();
-        WEFT_CHECK(now < Time::never(), src, dst);
-        network->advance(now, done);
-        running -= static_cast<int>(done.size());
-        done.clear();
-      }
-    }
-    pair.bandwidth_gbs = (bidirectional_ ? 2 : 1) * size.value() / now.seconds() * 1e-9;
-    return pair;
-  }
-
   Json to_json(const Fabric& fabric, const std::vector<Pair>& pairs) const {
     Json out = Json::object();
     out.set("weft", json_head());
@@ -132,7 +88,7 @@ class P2p final : public Command {
       p.set("via", write_config(pair.via));
       p.set("path", pair.path);
       p.set("bandwidth_gbs", pair.bandwidth_gbs);
-      p.set("latency_us", pair.latency_us);
+      p.set("latency_us", pair.latency.us());
       list.push(std::move(p));
     }
     return out;
@@ -148,7 +104,7 @@ class P2p final : public Command {
       for (const Pair& pair : pairs) {
         table.row({fabric.name(pair.src), fabric.name(pair.dst), write_config(pair.via).text,
                    fmt::format("{:.2f}", pair.bandwidth_gbs),
-                   fmt::format("{:.2f}", pair.latency_us)});
+                   fmt::format("{:.2f}", pair.latency.us())});
       }
       return out + table.text();
     }
@@ -168,7 +124,7 @@ class P2p final : public Command {
       out += table.text() + "\n";
     };
     matrix("GB/s", [](const Pair& p) { return fmt::format("{:.2f}", p.bandwidth_gbs); });
-    matrix("us", [](const Pair& p) { return fmt::format("{:.2f}", p.latency_us); });
+    matrix("us", [](const Pair& p) { return fmt::format("{:.2f}", p.latency.us()); });
     matrix("via", [](const Pair& p) { return write_config(p.via).text; });
     return out;
   }

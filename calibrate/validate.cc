@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/validate.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "calibrate/validate_predict.hpp"
+#include "sim/core/check.hpp"
+
+namespace weft {
+namespace {
+
+double quantile(const std::vector<double>& sorted, double q) {
+  const double at = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  return quantile(values, 0.5);
+}
+
+using Errors = std::vector<std::pair<Bytes, double>>;
+
+void append(const RecordResult& record, Errors& out) {
+  for (const RowResult& row : record.rows) out.emplace_back(row.bytes, row.error);
+}
+
+std::vector<std::string> broken_limits(const SetResult& set) {
+  std::vector<std::string> out;
+  if (set.spec == nullptr) return out;
+  const auto check = [&](const char* name, double value, const std::optional<double>& most) {
+    if (most && !(value <= *most))
+      out.push_back(fmt::format("{} {:.3f} is above {:g}", name, value, *most));
+  };
+  const SetLimits& limit = set.spec->limit;
+  check("median", set.figures.median, limit.median);
+  check("p90", set.figures.p90, limit.p90);
+  check("absolute bias", std::abs(set.figures.bias), limit.bias);
+  check("median of large messages", set.figures.median_large, limit.median_large);
+  return out;
+}
+
+std::vector<SetResult> by_set(const Dataset& dataset, const std::vector<RecordResult>& records) {
+  std::vector<SetResult> out;
+  const auto find = [&](const std::string& name) -> SetResult& {
+    const auto found = std::ranges::find(out, name, &SetResult::name);
+    if (found != out.end()) return *found;
+    out.push_back({.name = name});
+    return out.back();
+  };
+  for (const SetSpec& spec : dataset.sets) find(spec.name).spec = &spec;
+  for (const RecordResult& record : records) find(record.record->set).records.push_back(&record);
+  std::erase_if(out, [](const SetResult& set) { return set.records.empty(); });
+  for (SetResult& set : out) {
+    Errors errors;
+    const bool all_degraded =
+        std::ranges::all_of(set.records, [](const RecordResult* r) { return r->record->degraded; });
+    for (const RecordResult* record : set.records) {
+      if (all_degraded || !record->record->degraded) append(*record, errors);
+    }
+    set.figures = error_figures(std::move(errors));
+    set.broken_limits = broken_limits(set);
+  }
+  return out;
+}
+
+constexpr std::array<std::pair<std::string_view, std::int64_t>, 4> kSizes{
+    {{"up to 64 KiB", 64 << 10},
+     {"64 KiB to 1 MiB", 1 << 20},
+     {"1 to 16 MiB", (16 << 20) - 1},
+     {"16 MiB and more", std::numeric_limits<std::int64_t>::max()}}};
+
+std::vector<GroupResult> by_group(const std::vector<RecordResult>& records) {
+  std::map<std::pair<int, std::string>, Errors> groups;  // order of `by`, name
+  const std::array<const char*, 5> by{"machine", "size", "gpu", "network", "collective"};
+  for (const RecordResult& record : records) {
+    if (record.record->degraded || record.record->kind != CaseKind::nccl) continue;
+    append(record, groups[{0, record.record->held_out ? "held out" : "fitted"}]);
+    append(record, groups[{2, record.gpu}]);
+    append(record, groups[{3, record.network}]);
+    append(record, groups[{4, write_config(record.record->nccl.collective).text}]);
+    for (const RowResult& row : record.rows) {
+      int band = 0;
+      while (row.bytes.count > kSizes[static_cast<std::size_t>(band)].second) ++band;
+      groups[{1, fmt::format("{}{}", band, kSizes[static_cast<std::size_t>(band)].first)}]
+          .emplace_back(row.bytes, row.error);
+    }
+  }
+  std::vector<GroupResult> out;
+  for (auto& [key, errors] : groups) {
+    const std::string& name = key.second;
+    out.push_back({by[static_cast<std::size_t>(key.first)], key.first == 1 ? name.substr(1) : name,
+                   error_figures(std::move(errors))});
+  }
+  return out;
+}
+
+}  // namespace
+
+ErrorFigures error_figures(std::vector<std::pair<Bytes, double>> errors) {
+  ErrorFigures out;
+  std::vector<double> absolute, signed_errors, large, signed_large;
+  for (const auto& [bytes, error] : errors) {
+    absolute.push_back(std::abs(error));
+    signed_errors.push_back(error);
+    if (bytes < kLargeMessage) continue;
+    large.push_back(std::abs(error));
+    signed_large.push_back(error);
+  }
+  out.rows = absolute.size();
+  out.rows_large = large.size();
+  if (absolute.empty()) return out;
+  std::ranges::sort(absolute);
+  out.median = quantile(absolute, 0.5);
+  out.p90 = quantile(absolute, 0.9);
+  out.bias = median_of(std::move(signed_errors));
+  out.median_large = median_of(std::move(large));
+  out.bias_large = median_of(std::move(signed_large));
+  return out;
+}
+
+ValidationResult validate(const Dataset& dataset, const ValidationContext& context) {
+  ValidationResult out;
+  out.records.resize(dataset.records.size());
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex mutex;
+  const auto work = [&] {
+    try {
+      for (std::size_t i = next++; i < dataset.records.size(); i = next++) {
+        const ValidationRecord& record = dataset.records[i];
+        if (context.progress) {
+          const std::lock_guard lock(mutex);
+          context.progress(record.id);
+        }
+        out.records[i] = predict_record(record, context);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      next = dataset.records.size();
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (unsigned t = 1; t < context.threads; ++t) others.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
+  Errors errors;
+  for (const RecordResult& record : out.records) {
+    out.too_coarse += record.record->too_coarse;
+    out.outside += record.record->outside;
+    out.missing += record.record->missing;
+    if (!record.record->degraded) append(record, errors);
+  }
+  out.all = error_figures(std::move(errors));
+  out.sets = by_set(dataset, out.records);
+  out.groups = by_group(out.records);
+  return out;
+}
+
+}  // namespace weft

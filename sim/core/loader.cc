@@ -75,6 +75,8 @@ const std::vector<std::string_view>& component_kinds(std::string_view field) {
       {"switch", {"switch"}},
       {"link", {"link"}},
       {"link_global", {"link"}},
+      {"kernels", {"kernels"}},
+      {"proxy", {"proxy"}},
   };
   static const std::vector<std::string_view> none;
   const auto found = kinds.find(field);

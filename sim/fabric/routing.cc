@@ -357,7 +357,8 @@ const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
 }
 
 std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t channel,
-                                                 std::uint64_t port, bool outward) {
+                                                 std::uint64_t port, bool outward,
+                                                 std::int32_t wanted_nic) {
   const auto ports_of = [&](NodeId nic) {
     std::vector<LinkId> ports;
     for (const LinkId l : fabric_.out_links(nic)) {
@@ -367,8 +368,13 @@ std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t chann
     return ports;
   };
   // A NIC that lost its cables is left out; a GPU that has none left borrows another NIC of its server.
-  std::vector<NodeId> near = nics_of(gpu);
-  const auto cut_off = [&](NodeId nic) { return ports_of(nic).empty(); };
+  const ServerType& type = fabric_.type_of(fabric_.node(gpu).server);
+  const bool named = wanted_nic >= 0 && static_cast<std::size_t>(wanted_nic) < type.nics.size();
+  std::vector<NodeId> near =
+      named ? std::vector{fabric_.local_node(fabric_.node(gpu).server,
+                                             type.nics[static_cast<std::size_t>(wanted_nic)])}
+            : nics_of(gpu);
+  const auto cut_off = [&](NodeId candidate) { return ports_of(candidate).empty(); };
   if (network_.any_down()) std::erase_if(near, cut_off);
   if (near.empty() && network_.any_down()) {
     const ServerId home = fabric_.node(gpu).server;

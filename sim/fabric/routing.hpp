@@ -68,8 +68,9 @@ class Routes {
     Bandwidth cap{0};                   // of staging through host memory, 0 for none
     std::uint32_t nics = 1, ports = 1;  // that were there to choose from, by `channel` and `port`
   };
+  // `wanted_nic` asks for one of the server's compute NICs by its position instead of a near one.
   std::optional<Attachment> attach(NodeId gpu, std::uint32_t channel, std::uint64_t port,
-                                   bool outward);
+                                   bool outward, std::int32_t wanted_nic = -1);
 
   // The scale-up way from a GPU to the switches it hangs on and back (in-switch reduction): up or down.
   bool append_to_switches(NodeId gpu, bool up, Route& out);

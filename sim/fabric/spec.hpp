@@ -33,7 +33,7 @@ struct ComponentHead {
   template <class V>
   void visit_head(V&& v) {
     v("weft", weft, "the file format");
-    v("kind", kind, "gpu, nic, switch, link, server, fabric or llm");
+    v("kind", kind, "gpu, kernels, nic, proxy, switch, link, server, fabric or llm");
     v("name", name, "the file's stem");
     v("summary", summary, "one line for people");
     v("sources", sources, "JSON pointer prefix -> measured: ..., datasheet: ... or assumed: ...");
@@ -137,6 +137,47 @@ struct PciePort {
   }
 };
 
+// What a GPU's communication kernels cost, as a library of collectives runs them: fitted per GPU generation.
+// LL:      8-byte words, 4 data and 4 flag, stored and polled: half of the wire, the lowest latency.
+// LL128:   128-byte lines, 120 data and 8 flag.
+// Simple:  bulk copies with a fence and a flag per slice.
+struct KernelsSpec : ComponentHead {
+  Time ll_step = 600_ns, ll128_step = 1900_ns, simple_step = 3400_ns;
+  double efficiency = 0.9;
+  Bandwidth channel_rate{0};
+  Time nvls_round{0};
+  template <class V>
+  void visit(V&& v) {
+    visit_head(v);
+    v("ll_step", ll_step, "one hop of LL inside a server, without the wire", at_most(kMostDelay));
+    v("ll128_step", ll128_step, "the same for LL128", at_most(kMostDelay));
+    v("simple_step", simple_step, "the same for Simple: fence, flag and poll of a step",
+      at_most(kMostDelay));
+    v("efficiency", efficiency, "share of a scale-up link's payload that kernels reach",
+      between(0.01, 1));
+    v("channel_rate", channel_rate, "most that one channel (thread block) moves; 0: no limit",
+      at_most(kMostRate));
+    v("nvls_round", nvls_round,
+      "what every round of chunks through a reducing switch costs beside its bytes",
+      at_most(kMostDelay));
+  }
+};
+
+// What a hop through a NIC costs a library of collectives: the proxy thread that posts it, the adapter, the completion.
+struct ProxySpec : ComponentHead {
+  Time ll_step = 5_us, simple_step = 14_us;
+  double efficiency = 0.95;
+  template <class V>
+  void visit(V&& v) {
+    visit_head(v);
+    v("ll_step", ll_step, "one hop of LL or LL128 between servers, without the wire",
+      at_most(kMostDelay));
+    v("simple_step", simple_step, "the same for Simple", at_most(kMostDelay));
+    v("efficiency", efficiency, "share of the port's payload that connections reach",
+      between(0.01, 1));
+  }
+};
+
 struct GpuSpec : ComponentHead {
   std::string vendor, architecture, compute_capability;
   int sms = 0, released = 0, copy_engines = 0;
@@ -148,6 +189,7 @@ struct GpuSpec : ComponentHead {
   std::optional<Time> kernel_launch;
   std::optional<NvlinkPorts> nvlink;
   std::optional<PciePort> pcie;
+  std::optional<KernelsSpec> kernels;
   template <class V>
   void visit(V&& v) {
     visit_head(v);
@@ -166,6 +208,7 @@ struct GpuSpec : ComponentHead {
     v("kernel_launch", kernel_launch, "start-up of a kernel", at_most(kMostDelay));
     v("nvlink", nvlink, "NVLink ports");
     v("pcie", pcie, "host interface");
+    v("kernels", kernels, "costs of its communication kernels");
     v("released", released, "year", between(0, 2100));
   }
 };
@@ -179,6 +222,7 @@ struct NicSpec : ComponentHead {
   bool gpudirect = true;
   std::string transport;
   std::optional<Power> power;
+  std::optional<ProxySpec> proxy;
   template <class V>
   void visit(V&& v) {
     visit_head(v);
@@ -190,6 +234,7 @@ struct NicSpec : ComponentHead {
     v("gpudirect", gpudirect, "reads and writes GPU memory itself");
     v("transport", transport, "infiniband, roce, efa, slingshot, iwarp, tcp");
     v("power", power, "of the adapter", positive);
+    v("proxy", proxy, "costs of a hop for a library of collectives");
   }
 };
 

@@ -93,7 +93,8 @@ CollectiveBuilder::Hop CollectiveBuilder::route_edge(const Edge& edge, std::span
 }
 
 std::uint32_t CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, std::uint32_t channel,
-                                      std::uint64_t port, bool outward) {
+                                      std::uint64_t port, bool outward, std::int32_t nic) {
+  const bool named = nic != Edge::kNearNic;
   const std::size_t slot = 2 * std::size_t{rank} + (outward ? 1 : 0);
   if (stamp_[slot] != now_) {
     stamp_[slot] = now_;
@@ -101,14 +102,17 @@ std::uint32_t CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, std::uint3
   }
   for (std::uint32_t h = half_of_[slot]; h != kNoHalf; h = halves_[h].next) {
     const Half& known = halves_[h];
-    if (known.nic == channel % known.attachment.nics && known.port == port % known.attachment.ports)
+    const std::uint32_t wanted =
+        named ? static_cast<std::uint32_t>(nic) : channel % known.attachment.nics;
+    if (known.named == named && known.nic == wanted && known.port == port % known.attachment.ports)
       return h;
   }
-  auto attachment = routes_.attach(gpu, channel, port, outward);
+  auto attachment = routes_.attach(gpu, channel, port, outward, nic);
   if (!attachment) refuse(routes_.fabric(), gpu, gpu);
   Half& made = halves_.emplace_back();
   made.rate = attachment->route.rate(routes_.fabric());
-  made.nic = channel % attachment->nics;
+  made.named = named;
+  made.nic = named ? static_cast<std::uint32_t>(nic) : channel % attachment->nics;
   made.port = static_cast<std::uint32_t>(port % attachment->ports);
   made.attachment = std::move(*attachment);
   made.next = half_of_[slot];
@@ -127,8 +131,8 @@ CollectiveBuilder::Hop CollectiveBuilder::load_edge(const Edge& edge, std::span<
   }
   const TransferOptions way = transfer_options(edge, channel, options);
   const std::uint64_t port = way.channel + way.hash;
-  const std::uint32_t out = half(gpus[edge.src], edge.src, way.channel, port, true);
-  const std::uint32_t in = half(gpus[edge.dst], edge.dst, way.channel, port, false);
+  const std::uint32_t out = half(gpus[edge.src], edge.src, way.channel, port, true, edge.src_nic);
+  const std::uint32_t in = half(gpus[edge.dst], edge.dst, way.channel, port, false, edge.dst_nic);
   halves_[out].load += edge.weight;
   halves_[in].load += edge.weight;
   const Half &first = halves_[out], &last = halves_[in];
@@ -192,6 +196,45 @@ std::vector<Share> CollectiveBuilder::take_shares() {
   return shares;
 }
 
+CollectiveBuilder::Paced CollectiveBuilder::pace(const Channel& channel,
+                                                 std::span<const NodeId> gpus, std::uint32_t c,
+                                                 const CollectiveOptions& options) {
+  const Fabric& fabric = routes_.fabric();
+  CollectiveOptions bare = options;
+  bare.costs = {};
+  Paced paced;
+  paced.cap = {0};
+  std::int64_t local_hops = 0, network_hops = 0;
+  start_channel(gpus.size());
+  channel.for_each_edge([&](const Edge& edge) {
+    const Hop hop = load_edge(edge, gpus, c, bare);
+    if (hop.cap.bps > 0) paced.cap = smaller_cap(paced.cap, scaled(hop.cap, 1 / edge.weight));
+    const bool local = edge.src == kSwitch || edge.dst == kSwitch ||
+                       fabric.node(gpus[edge.src]).server == fabric.node(gpus[edge.dst]).server;
+    (local ? paced.local : paced.network) += hop.alpha;
+    ++(local ? local_hops : network_hops);
+  });
+  if (local_hops > 0) paced.local = Time{paced.local.ps / local_hops};
+  if (network_hops > 0) paced.network = Time{paced.network.ps / network_hops};
+  paced.shares = take_shares();
+  return paced;
+}
+
+void CollectiveBuilder::append_paced(const Channel& channel, const Paced& paced,
+                                     const CollectiveOptions& options, OpId after, OpId done) {
+  const auto times = [](Time hop, double steps) {
+    return Time{static_cast<std::int64_t>(static_cast<double>(hop.ps) * steps + 0.5)};
+  };
+  const Time fill = channel.lead + times(paced.local + options.costs.step, channel.local_steps) +
+                    times(paced.network + options.costs.network_step, channel.network_steps);
+  const std::uint32_t way =
+      workload_.add_way(paced.shares, {0}, smaller_cap(channel.cap, paced.cap));
+  const OpId op = workload_.add_flow(way, channel.bytes, fill);
+  workload_.operations[op].label = options.label;
+  workload_.depend(after, op);
+  workload_.depend(op, done);
+}
+
 OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId> gpus,
                                      const CollectiveOptions& options, OpId after) {
   const OpId done = workload_.add_barrier();
@@ -218,6 +261,17 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
   for (std::uint32_t c = 0; c < phase.channels.size(); ++c) {
     const Channel& channel = phase.channels[c];
     dealt_ = channel.form == Channel::Form::direct;
+    if (channel.form == Channel::Form::paced) {
+      if (channel.same_as == 0) {
+        append_paced(channel, pace(channel, gpus, c, options), options, after, done);
+        continue;
+      }
+      auto known = paced_.find(channel.same_as);
+      if (known == paced_.end())
+        known = paced_.emplace(channel.same_as, pace(channel, gpus, c, options)).first;
+      append_paced(channel, known->second, options, after, done);
+      continue;
+    }
     if (channel.form == Channel::Form::direct && !channel.generate &&
         channel.edges.size() <= most_flows) {
       for (const Edge& edge : channel.edges) {
@@ -284,6 +338,8 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
         break;
       case Channel::Form::in_switch:
         fill = alpha_max * std::int64_t{channel.steps};
+        break;
+      case Channel::Form::paced:
         break;
     }
     add(workload_.add_way(take_shares(), {0}, cap), channel.bytes, fill);

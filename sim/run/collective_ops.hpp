@@ -10,6 +10,7 @@
 //             chain      the fill, sum(alpha + c / r_hop) but for the slowest c / r_hop
 //             direct     the slowest alpha
 //             in_switch  steps x half a path
+//             paced      as given, at the mean latency of the hops inside servers and of those between
 // Expanded. Every transfer of the schedule is a flow that waits until the data it forwards is there and until the sends of its
 //           rank in the round before have left; where there is no pipeline, until that round's receives are there too.
 #pragma once
@@ -57,6 +58,7 @@ class CollectiveBuilder {
     Bandwidth rate{0};
     double load = 0;
     std::uint32_t nic = 0, port = 0;  // which of the attachment's choices
+    bool named = false;               // the NIC was asked for
     std::uint32_t next = 0;  // another choice of the same rank and direction, kNoHalf at the end
   };
   static constexpr std::uint32_t kNoHalf = 0xFFFF'FFFF;
@@ -75,7 +77,17 @@ class CollectiveBuilder {
   Hop load_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
                 const CollectiveOptions& options);
   std::uint32_t half(NodeId gpu, std::uint32_t rank, std::uint32_t channel, std::uint64_t port,
-                     bool outward);
+                     bool outward, std::int32_t nic);
+  // What a paced channel occupies and the mean latency of its hops, software left out.
+  struct Paced {
+    std::vector<Share> shares;
+    Bandwidth cap{0};
+    Time local{0}, network{0};
+  };
+  Paced pace(const Channel& channel, std::span<const NodeId> gpus, std::uint32_t c,
+             const CollectiveOptions& options);
+  void append_paced(const Channel& channel, const Paced& paced, const CollectiveOptions& options,
+                    OpId after, OpId done);
   void start_channel(std::size_t ranks);
   void accumulate(const Route& route, double weight);
   std::vector<Share> take_shares();
@@ -92,6 +104,7 @@ class CollectiveBuilder {
       half_of_;  // by 2 * rank + direction: index into halves_, valid when stamped
   std::vector<std::uint32_t> stamp_;
   std::uint32_t now_ = 0;
+  std::map<std::uint64_t, Paced> paced_;                 // by Channel::same_as
   std::map<std::uint32_t, std::vector<double>> demand_;  // by destination leaf: by source switch
 };
 

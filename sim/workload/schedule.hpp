@@ -85,10 +85,13 @@ struct Step {
   bool reduces = false;  // adds to what dst holds, else replaces it
 };
 
-// How many times a channel's `bytes` cross from src to dst.
+// How many times a channel's `bytes` cross from src to dst. Between servers the way leaves and enters by the NICs named
+// (positions among the server's compute NICs), or by NICs near the GPUs.
 struct Edge {
+  static constexpr std::int32_t kNearNic = -1;
   std::uint32_t src = 0, dst = 0;
   double weight = 1;
+  std::int32_t src_nic = kNearNic, dst_nic = kNearNic;
 };
 
 using EdgeSink = std::function<void(const Edge&)>;
@@ -101,6 +104,8 @@ using StepSink = std::function<void(const Step&)>;
 //   chain     the same with steps = edges
 //   direct    bytes / r + alpha: nothing is forwarded
 //   in_switch bytes / r + steps x half a path
+//   paced     bytes / r after `lead`, local_steps hops inside servers and network_steps between: who builds the schedule
+//             knows its pipeline
 struct Channel {
   enum class Form {
     ring,  // edges in ring order; each rank forwards what it received one step before
@@ -108,6 +113,7 @@ struct Channel {
     chain,  // a pipeline through `edges` in order (broadcast, reduce)
     direct,  // all edges at once, nothing is forwarded; one rate for all ends when the slowest edge would
     in_switch,  // edges to and from kSwitch
+    paced,      // the pipeline is given: see below
   };
   Form form = Form::direct;
   std::vector<Edge> edges;  // empty when `generate` is set: read them through for_each_edge
@@ -121,6 +127,11 @@ struct Channel {
       1;  // edges in series that the last byte crosses: ring 2 (N-1) for all_reduce, tree 2 depth,
           // direct 1; an edge to or from kSwitch is half of a path between ranks
   Bandwidth cap{0};  // limit of the channel itself (SMs, protocol, switch reduction), 0 for none
+  // paced: hops in series before the bytes count, each at the mean latency of the channel's hops of its kind.
+  double local_steps = 0, network_steps = 0;
+  Time lead{0};
+  // Channels with the same number (not 0) have the same edges: their ways are found once.
+  std::uint64_t same_as = 0;
 
   // Calls sink(const Edge&) for every edge, always in the same order.
   template <class Sink>

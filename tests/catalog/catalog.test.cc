@@ -19,7 +19,8 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kKinds[] = {"gpu", "nic", "switch", "link", "server", "fabric"};
+constexpr std::string_view kKinds[] = {"gpu",    "kernels", "nic",    "proxy",
+                                       "switch", "link",    "server", "fabric"};
 
 Configs catalogue() { return Configs(WEFT_SOURCE_DIR "/configs"); }
 
@@ -74,6 +75,8 @@ Spec read_as(const Json& document, const std::string& pointer, Diagnostics& out)
 void read_component(std::string_view kind, const Json& document, const std::string& pointer,
                     Diagnostics& out) {
   if (kind == "gpu") read_as<GpuSpec>(document, pointer, out);
+  if (kind == "kernels") read_as<KernelsSpec>(document, pointer, out);
+  if (kind == "proxy") read_as<ProxySpec>(document, pointer, out);
   if (kind == "nic") read_as<NicSpec>(document, pointer, out);
   if (kind == "switch") read_as<SwitchSpec>(document, pointer, out);
   if (kind == "link") read_as<LinkSpec>(document, pointer, out);

@@ -38,6 +38,12 @@ void check_nic(const Json& document, Diagnostics& out) {
   if (out.ok()) check_law(spec.link, out);
 }
 
+void check_kernels(const Json& document, Diagnostics& out) {
+  read_spec<KernelsSpec>(document, out);
+}
+
+void check_proxy(const Json& document, Diagnostics& out) { read_spec<ProxySpec>(document, out); }
+
 void check_switch(const Json& document, Diagnostics& out) {
   const auto spec = read_spec<SwitchSpec>(document, out);
   if (out.ok() && spec.link) check_law(*spec.link, out);
@@ -59,9 +65,9 @@ struct Checker {
   void (*check)(const Json& document, Diagnostics& out);
 };
 constexpr Checker kCheckers[] = {
-    {"gpu", check_gpu},           {"nic", check_nic},       {"switch", check_switch},
-    {"link", check_link},         {"server", check_fabric}, {"fabric", check_fabric},
-    {"scenario", check_scenario},
+    {"gpu", check_gpu},           {"nic", check_nic},         {"switch", check_switch},
+    {"link", check_link},         {"server", check_fabric},   {"fabric", check_fabric},
+    {"scenario", check_scenario}, {"kernels", check_kernels}, {"proxy", check_proxy},
 };
 
 // The kind that a file says it is; a scenario is known by its keys. Empty, with the problem reported, when neither tells.

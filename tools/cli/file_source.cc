@@ -20,8 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::pair<std::string_view, std::string_view> kFolders[] = {
-    {"gpu", "gpus"},       {"nic", "nics"},       {"switch", "switches"}, {"link", "links"},
-    {"server", "servers"}, {"fabric", "fabrics"}, {"llm", "llms"},
+    {"gpu", "gpus"},   {"nic", "nics"},        {"switch", "switches"},
+    {"link", "links"}, {"server", "servers"},  {"fabric", "fabrics"},
+    {"llm", "llms"},   {"kernels", "kernels"}, {"proxy", "proxies"},
 };
 
 bool is_folder(const fs::path& path) {

@@ -100,6 +100,8 @@ std::string scenario_file_schema() {
 std::map<std::string, std::string> schema_files() {
   return {
       {"gpu.schema.json", file_schema("gpu", schema_of<GpuSpec>())},
+      {"kernels.schema.json", file_schema("kernels", schema_of<KernelsSpec>())},
+      {"proxy.schema.json", file_schema("proxy", schema_of<ProxySpec>())},
       {"nic.schema.json", file_schema("nic", schema_of<NicSpec>())},
       {"switch.schema.json", file_schema("switch", schema_of<SwitchSpec>())},
       {"link.schema.json", file_schema("link", schema_of<LinkSpec>())},

@@ -356,9 +356,8 @@ const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
   return nic_scratch_;
 }
 
-std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t channel,
-                                                 std::uint64_t port, bool outward,
-                                                 std::int32_t wanted_nic) {
+std::optional<Routes::Attachment> Routes::attach(NodeId gpu, const Door& door) {
+  const bool outward = door.outward;
   const auto ports_of = [&](NodeId nic) {
     std::vector<LinkId> ports;
     for (const LinkId l : fabric_.out_links(nic)) {
@@ -369,10 +368,10 @@ std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t chann
   };
   // A NIC that lost its cables is left out; a GPU that has none left borrows another NIC of its server.
   const ServerType& type = fabric_.type_of(fabric_.node(gpu).server);
-  const bool named = wanted_nic >= 0 && static_cast<std::size_t>(wanted_nic) < type.nics.size();
+  const bool named = door.nic >= 0 && static_cast<std::size_t>(door.nic) < type.nics.size();
   std::vector<NodeId> near =
       named ? std::vector{fabric_.local_node(fabric_.node(gpu).server,
-                                             type.nics[static_cast<std::size_t>(wanted_nic)])}
+                                             type.nics[static_cast<std::size_t>(door.nic)])}
             : nics_of(gpu);
   const auto cut_off = [&](NodeId candidate) { return ports_of(candidate).empty(); };
   if (network_.any_down()) std::erase_if(near, cut_off);
@@ -385,11 +384,11 @@ std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t chann
   if (near.empty()) return std::nullopt;
   Attachment out;
   out.nics = static_cast<std::uint32_t>(near.size());
-  out.nic = near[channel % near.size()];
+  out.nic = near[door.channel % near.size()];
   const std::vector<LinkId> ports = ports_of(out.nic);
   if (ports.empty()) return std::nullopt;
   out.ports = static_cast<std::uint32_t>(ports.size());
-  const LinkId up = ports[port % ports.size()];
+  const LinkId up = ports[door.port % ports.size()];
   const LinkId cable = outward ? up : fabric_.link(up).reverse;
   out.leaf = fabric_.link(up).to;
   const auto cross = [&] {
@@ -402,7 +401,7 @@ std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t chann
   const std::uint32_t g = fabric_.node(gpu).index, n = fabric_.node(out.nic).index;
   const std::uint32_t from = outward ? g : n, to = outward ? n : g;
   if (!outward) cross();
-  if (gpudirect(gpu, out.nic)) {
+  if (door.gpudirect && gpudirect(gpu, out.nic)) {
     append_local(server, local(server, false, from, to), false, out.route);
   } else {
     if (!append_staged(server, from, to, out.route)) return std::nullopt;
@@ -414,8 +413,10 @@ std::optional<Routes::Attachment> Routes::attach(NodeId gpu, std::uint32_t chann
 
 std::optional<Transfer> Routes::across(NodeId src, NodeId dst, const TransferOptions& options) {
   const std::uint64_t port = options.channel + options.hash;
-  auto first = attach(src, options.channel, port, true);
-  const auto last = attach(dst, options.channel, port, false);
+  Door door{.channel = options.channel, .port = port, .gpudirect = options.gpudirect};
+  auto first = attach(src, door);
+  door.outward = false;
+  const auto last = attach(dst, door);
   if (!first || !last) return std::nullopt;
   Transfer out;
   out.via = Via::network;

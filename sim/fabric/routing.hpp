@@ -47,6 +47,7 @@ struct Transfer {
 struct TransferOptions {
   std::optional<Via> via;     // what the runtime would do when absent
   bool peer_access = true;    // off: GPUs of a server reach each other through host memory only
+  bool gpudirect = true;      // off: NICs reach GPUs through host memory only
   bool copy_call = false;     // add the start-up of a copy call
   std::uint32_t channel = 0;  // which of a GPU's NICs, and part of the flow's label
   std::uint64_t hash = 0;     // label of the flow, for ECMP
@@ -68,9 +69,14 @@ class Routes {
     Bandwidth cap{0};                   // of staging through host memory, 0 for none
     std::uint32_t nics = 1, ports = 1;  // that were there to choose from, by `channel` and `port`
   };
-  // `wanted_nic` asks for one of the server's compute NICs by its position instead of a near one.
-  std::optional<Attachment> attach(NodeId gpu, std::uint32_t channel, std::uint64_t port,
-                                   bool outward, std::int32_t wanted_nic = -1);
+  struct Door {
+    std::uint32_t channel = 0;
+    std::uint64_t port = 0;
+    bool outward = true;
+    std::int32_t nic = -1;  // one of the server's compute NICs by position instead of a near one
+    bool gpudirect = true;  // off: through host memory even where the NIC reaches the GPU
+  };
+  std::optional<Attachment> attach(NodeId gpu, const Door& door);
 
   // The scale-up way from a GPU to the switches it hangs on and back (in-switch reduction): up or down.
   bool append_to_switches(NodeId gpu, bool up, Route& out);

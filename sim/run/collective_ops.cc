@@ -17,8 +17,6 @@ constexpr std::size_t kMostDirectFlows =
     70'000;  // more edges of a direct channel move as one coupled flow
 constexpr std::size_t kMostSprayedFlows =
     2'048;  // the same where every flow crosses hundreds of links
-constexpr std::uint64_t kMostStates = 200'000'000;  // ranks x units of the expanded form
-constexpr std::uint64_t kMostSteps = 30'000'000;
 
 Bandwidth smaller_cap(Bandwidth a, Bandwidth b) {
   if (a.bps <= 0) return b;
@@ -63,6 +61,8 @@ TransferOptions CollectiveBuilder::transfer_options(const Edge& edge, std::uint3
   TransferOptions way;
   way.channel = dealt_ ? edge.src + edge.dst : channel / owners_;
   way.routing = options.routing;
+  way.peer_access = options.peer_access;
+  way.gpudirect = options.gpudirect;
   way.hash = mix64(options.hash ^ (std::uint64_t{edge.src} << 32 | edge.dst));
   return way;
 }
@@ -92,28 +92,29 @@ CollectiveBuilder::Hop CollectiveBuilder::route_edge(const Edge& edge, std::span
   return hop;
 }
 
-std::uint32_t CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, std::uint32_t channel,
-                                      std::uint64_t port, bool outward, std::int32_t nic) {
-  const bool named = nic != Edge::kNearNic;
-  const std::size_t slot = 2 * std::size_t{rank} + (outward ? 1 : 0);
+std::uint32_t CollectiveBuilder::half(NodeId gpu, std::uint32_t rank, const Routes::Door& door) {
+  const bool named = door.nic != Edge::kNearNic;
+  const std::size_t slot = 2 * std::size_t{rank} + (door.outward ? 1 : 0);
   if (stamp_[slot] != now_) {
     stamp_[slot] = now_;
     half_of_[slot] = kNoHalf;
   }
+  const auto nic_of = [&](const Routes::Attachment& attachment) {
+    return named ? static_cast<std::uint32_t>(door.nic) : door.channel % attachment.nics;
+  };
   for (std::uint32_t h = half_of_[slot]; h != kNoHalf; h = halves_[h].next) {
     const Half& known = halves_[h];
-    const std::uint32_t wanted =
-        named ? static_cast<std::uint32_t>(nic) : channel % known.attachment.nics;
-    if (known.named == named && known.nic == wanted && known.port == port % known.attachment.ports)
+    if (known.named == named && known.nic == nic_of(known.attachment) &&
+        known.port == door.port % known.attachment.ports)
       return h;
   }
-  auto attachment = routes_.attach(gpu, channel, port, outward, nic);
+  auto attachment = routes_.attach(gpu, door);
   if (!attachment) refuse(routes_.fabric(), gpu, gpu);
   Half& made = halves_.emplace_back();
   made.rate = attachment->route.rate(routes_.fabric());
   made.named = named;
-  made.nic = named ? static_cast<std::uint32_t>(nic) : channel % attachment->nics;
-  made.port = static_cast<std::uint32_t>(port % attachment->ports);
+  made.nic = nic_of(*attachment);
+  made.port = static_cast<std::uint32_t>(door.port % attachment->ports);
   made.attachment = std::move(*attachment);
   made.next = half_of_[slot];
   return half_of_[slot] = static_cast<std::uint32_t>(halves_.size() - 1);
@@ -131,8 +132,12 @@ CollectiveBuilder::Hop CollectiveBuilder::load_edge(const Edge& edge, std::span<
   }
   const TransferOptions way = transfer_options(edge, channel, options);
   const std::uint64_t port = way.channel + way.hash;
-  const std::uint32_t out = half(gpus[edge.src], edge.src, way.channel, port, true, edge.src_nic);
-  const std::uint32_t in = half(gpus[edge.dst], edge.dst, way.channel, port, false, edge.dst_nic);
+  Routes::Door door{.channel = way.channel, .port = port, .gpudirect = options.gpudirect};
+  door.nic = edge.src_nic;
+  const std::uint32_t out = half(gpus[edge.src], edge.src, door);
+  door.nic = edge.dst_nic;
+  door.outward = false;
+  const std::uint32_t in = half(gpus[edge.dst], edge.dst, door);
   halves_[out].load += edge.weight;
   halves_[in].load += edge.weight;
   const Half &first = halves_[out], &last = halves_[in];
@@ -231,6 +236,12 @@ void CollectiveBuilder::append_paced(const Channel& channel, const Paced& paced,
       workload_.add_way(paced.shares, {0}, smaller_cap(channel.cap, paced.cap));
   const OpId op = workload_.add_flow(way, channel.bytes, fill);
   workload_.operations[op].label = options.label;
+  if (channel.start.ps > 0) {
+    const OpId start = workload_.add_delay(channel.start);
+    workload_.operations[start].label = options.label;
+    workload_.depend(after, start);
+    after = start;
+  }
   workload_.depend(after, op);
   workload_.depend(op, done);
 }
@@ -361,127 +372,6 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
     }
     add(workload_.add_way(chain.shares, {0}, chain.cap), chain.bytes, fill - longest);
   }
-  if (workload_.operations[done].waits_for == 0) workload_.depend(after, done);
-  return done;
-}
-
-OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const NodeId> gpus,
-                                     const CollectiveOptions& options, OpId after) {
-  const std::uint64_t states = std::uint64_t{schedule.ranks + 1} * schedule.units;
-  if (states > kMostStates) {
-    throw LimitReached(fmt::format(
-        "the expanded form of {} over {} ranks needs {} states, more than {}; run it coupled",
-        schedule.algorithm, schedule.ranks, states, kMostStates));
-  }
-  const auto rank_index = [&](std::uint32_t rank) {
-    return rank == kSwitch ? schedule.ranks : rank;
-  };
-  // What a rank does in the running round and did in its last one before.
-  struct Turn {
-    std::uint32_t round = 0;
-    std::vector<OpId> now, before;
-  };
-  using Turns = std::map<std::pair<std::uint32_t, std::uint32_t>, Turn>;  // (channel, rank)
-  const auto turn_of = [](Turns& turns, std::uint32_t rank, const Step& step) -> Turn& {
-    Turn& turn = turns[{step.channel, rank}];
-    if (turn.round != step.round) {
-      turn.before = std::move(turn.now);
-      turn.now.clear();
-      turn.round = step.round;
-    }
-    return turn;
-  };
-  // Without a pipeline a rank exchanges with its partners round by round (MPI_Sendrecv).
-  const bool in_rounds = schedule.phases.empty();
-  // Who last wrote (rank, unit); a round's writes count from the next round on.
-  std::vector<OpId> writer(states);
-  struct Write {
-    std::uint64_t state;
-    OpId op;
-    bool reduces;
-  };
-  std::vector<Write> written;
-  std::uint32_t round = 0;
-  const auto end_round = [&] {
-    std::ranges::stable_sort(written, {}, &Write::state);
-    for (std::size_t i = 0; i < written.size();) {
-      std::size_t end = i;
-      while (end < written.size() && written[end].state == written[i].state) ++end;
-      OpId& last = writer[written[i].state];
-      const bool keeps_old = last.valid() && written[i].reduces;
-      if (end - i == 1 && !keeps_old) {
-        last = written[i].op;
-      } else {
-        const OpId all = workload_.add_barrier();
-        if (keeps_old) workload_.depend(last, all);
-        for (std::size_t k = i; k < end; ++k) workload_.depend(written[k].op, all);
-        last = all;
-      }
-      i = end;
-    }
-    written.clear();
-  };
-  Turns sends, receives;
-  struct KnownWay {
-    std::uint32_t way = 0;
-    Time alpha{0};
-    bool made = false;
-  };
-  std::map<std::pair<std::uint32_t, std::uint64_t>, KnownWay> ways;  // (channel, src and dst)
-  const OpId done = workload_.add_barrier();
-  dealt_ = !schedule.phases.empty() &&
-           schedule.phases.front().channels.front().form == Channel::Form::direct;
-  std::uint64_t count = 0;
-  schedule.steps([&](const Step& step) {
-    if (++count > kMostSteps) {
-      throw LimitReached(
-          fmt::format("more than {} transfers in the expanded form; run it coupled", kMostSteps));
-    }
-    if (step.round != round) {
-      end_round();
-      round = step.round;
-    }
-    const Bytes size = schedule.size_of_units(step.unit, step.unit_count);
-    KnownWay& known = ways[{step.channel, std::uint64_t{step.src} << 32 | step.dst}];
-    if (!known.made) {
-      const Hop hop = route_edge({step.src, step.dst, 1}, gpus, step.channel, options);
-      known = {workload_.add_way(route_.shares, {0}, hop.cap), hop.alpha, true};
-    }
-    // The sender is free when the last byte has left; the data is there a latency later.
-    const OpId op = workload_.add_flow(known.way, size);
-    const OpId arrival = workload_.add_delay(known.alpha);
-    workload_.operations[op].label = workload_.operations[arrival].label = options.label;
-    workload_.depend(op, arrival);
-    const std::uint64_t src = std::uint64_t{rank_index(step.src)} * schedule.units + step.unit;
-    const std::uint64_t dst = std::uint64_t{rank_index(step.dst)} * schedule.units + step.unit;
-    bool waits = false;
-    OpId last_dependency;
-    for (std::uint32_t u = 0; u < step.unit_count; ++u) {
-      const OpId before = writer[src + u];
-      if (!before.valid() || before == last_dependency) continue;
-      workload_.depend(before, op);
-      last_dependency = before;
-      waits = true;
-    }
-    const auto wait_for_the_round_before = [&](Turn& turn) {
-      for (const OpId before : turn.before) {
-        if (before == last_dependency) continue;
-        workload_.depend(before, op);
-        waits = true;
-      }
-    };
-    Turn& mine = turn_of(sends, step.src, step);
-    wait_for_the_round_before(mine);
-    mine.now.push_back(op);
-    if (in_rounds) {
-      wait_for_the_round_before(turn_of(receives, step.src, step));
-      turn_of(receives, step.dst, step).now.push_back(arrival);
-    }
-    if (!waits) workload_.depend(after, op);
-    for (std::uint32_t u = 0; u < step.unit_count; ++u)
-      written.push_back({dst + u, arrival, step.reduces});
-    workload_.depend(arrival, done);
-  });
   if (workload_.operations[done].waits_for == 0) workload_.depend(after, done);
   return done;
 }

@@ -32,8 +32,9 @@ struct CollectiveOptions {
   CollectiveCosts costs;
   Routing routing = Routing::ecmp;
   bool expand = false;
-  std::uint64_t hash = 0;   // of the job, part of every flow's label
-  std::uint32_t label = 0;  // of the operations
+  bool peer_access = true, gpudirect = true;  // see TransferOptions
+  std::uint64_t hash = 0;                     // of the job, part of every flow's label
+  std::uint32_t label = 0;                    // of the operations
 };
 
 // Builds operations; keeps scratch space between calls so that thousands of groups cost little.
@@ -76,8 +77,7 @@ class CollectiveBuilder {
   // The same, added to the load of the channel instead; ways between servers cost a few operations each.
   Hop load_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
                 const CollectiveOptions& options);
-  std::uint32_t half(NodeId gpu, std::uint32_t rank, std::uint32_t channel, std::uint64_t port,
-                     bool outward, std::int32_t nic);
+  std::uint32_t half(NodeId gpu, std::uint32_t rank, const Routes::Door& door);
   // What a paced channel occupies and the mean latency of its hops, software left out.
   struct Paced {
     std::vector<Share> shares;

@@ -61,6 +61,16 @@ constexpr auto enum_names(NcclPattern) {
                                                {collnet_direct, "collnet_direct"}}};
 }
 
+// How a tree's channel hangs in a node. The first GPU of a channel talks to the parent node; with two other nodes as children,
+// a split tree takes both at the second GPU, a balanced one takes one at the second and one at the first, a chain both at the
+// first.
+enum class NcclTreeShape : std::uint8_t { balanced, split, chain };
+constexpr auto enum_names(NcclTreeShape) {
+  using enum NcclTreeShape;
+  return std::array<EnumName<NcclTreeShape>, 3>{
+      {{balanced, "balanced"}, {split, "split"}, {chain, "chain"}}};
+}
+
 // One channel inside one node: the GPUs in the order data visits them, entering by one NIC and leaving by another.
 struct NcclChannel {
   std::vector<std::uint32_t> gpus;  // local ranks; NVLS: the head of the channel first
@@ -71,6 +81,7 @@ struct NcclChannel {
 // What the search yields for one pattern on one node.
 struct NcclGraph {
   NcclPattern pattern = NcclPattern::ring;
+  NcclTreeShape tree_shape = NcclTreeShape::chain;  // trees only; of the weakest node
   std::vector<NcclChannel> channels;
   double bw_intra = 0, bw_inter = 0;  // GB/s of one channel, as NCCL believes
   double latency_inter = 0;           // us, of the NICs used
@@ -98,14 +109,16 @@ struct NcclConnections {
     std::vector<std::uint32_t> ranks;
     std::vector<std::array<std::int32_t, 2>> nics;
   };
-  // up[r]: parent of rank r, kNoRank at the root; nics[r]: the NIC towards the parent, -1 when local.
+  // up[r]: parent of rank r, kNoRank at the root; nics[r]: the NIC towards the parent, -1 when local; child_nics[r]: the NIC
+  // towards children in other nodes, -1 when there are none.
   struct Tree {
     std::vector<std::uint32_t> up;
-    std::vector<std::int32_t> nics;
+    std::vector<std::int32_t> nics, child_nics;
   };
   static constexpr std::uint32_t kNoRank = 0xFFFF'FFFF;
   std::vector<Ring> rings;
-  std::vector<Tree> trees;  // two per pair of channels: a double binary tree
+  // One per ring: those of a pair of channels c and c + search channels are a double binary tree.
+  std::vector<Tree> trees;
   std::vector<std::uint32_t>
       nvls_heads;  // local ranks that own a part of the data, one per NIC or per GPU
 };
@@ -114,6 +127,10 @@ struct NcclConnections {
 struct NcclTopology {
   NcclVersion version;
   std::size_t ranks = 0, nodes = 0;
+  std::vector<std::uint32_t> node_of_rank;  // in the order of ranks
+  std::size_t least_local_ranks = 0, most_local_ranks = 0;
+  double least_nic_bw =
+      0;  // GB/s of the slowest NIC port in use, as NCCL believes; 0 within one node
   int min_compute_capability = 0, max_compute_capability = 0;  // 90 for 9.0
   bool amd_cpu = false, nvswitch = false, nvls = false, collnet = false;
   std::map<NcclPattern, NcclGraph>
@@ -124,8 +141,16 @@ struct NcclTopology {
       notes;  // what a person should know: an unclosed NVLink ring, an odd node count ...
 };
 
+// How many of a set of channels go in and out of every NIC of every node.
+struct NcclNicUse {
+  std::uint32_t node = 0;
+  std::int32_t nic = 0;
+  std::uint32_t in = 0, out = 0;
+};
+std::vector<NcclNicUse> nccl_ring_nic_use(const NcclTopology& topology);
+
 // Searches and connects. `gpus` in rank order; ranks of one server must be neighbours (as nccl-tests and MPI place them).
-// Throws InputError when ranks cannot reach each other.
+// Throws InputError when ranks cannot reach each other, GPUs are not NCCL's, or a variable has no meaning.
 NcclTopology nccl_topology(const Fabric& fabric, std::span<const NodeId> gpus, NcclVersion version,
                            const NcclEnvironment& environment);
 

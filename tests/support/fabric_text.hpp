@@ -40,8 +40,11 @@ class MemoryFiles final : public FileSource {
   std::optional<std::string> find(std::string_view kind, const std::string& name) override {
     const std::string here = fmt::format("{}/{}", kind, name);
     if (files.contains(here)) return here;
-    const std::string path = fmt::format("{}/configs/{}{}/{}.json", WEFT_SOURCE_DIR, kind,
-                                         kind == "switch" ? "es" : "s", name);
+    std::string folder = fmt::format("{}s", kind);
+    if (kind == "switch") folder = "switches";
+    if (kind == "proxy") folder = "proxies";
+    if (kind == "kernels") folder = "kernels";
+    const std::string path = fmt::format("{}/configs/{}/{}.json", WEFT_SOURCE_DIR, folder, name);
     if (catalogue && std::ifstream(path)) return path;
     return std::nullopt;
   }

@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <memory>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "models/nccl/connect.hpp"
+#include "models/nccl/graph.hpp"
+#include "models/nccl/notes.hpp"
+#include "models/nccl/variables.hpp"
+#include "sim/core/diagnostics.hpp"
+
+namespace weft {
+namespace nccl {
+namespace {
+
+// ---- nodes
+
+struct Group {
+  ServerId server;
+  std::vector<std::uint32_t> positions;  // of its GPUs in the server, in rank order
+  std::uint32_t first_rank = 0;
+};
+
+// Ranks in a row that share a server (or, without multi-node NVLink, a host) are a node.
+std::vector<Group> group_ranks(const Fabric& fabric, std::span<const NodeId> gpus, bool by_host) {
+  std::vector<Group> groups;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> closed;
+  std::pair<std::uint32_t, std::uint32_t> current{~0U, ~0U};
+  std::map<std::uint32_t, std::vector<std::uint32_t>> hosts;  // by type
+  std::set<std::uint32_t> seen;
+  for (std::uint32_t r = 0; r < gpus.size(); ++r) {
+    const Node& node = fabric.node(gpus[r]);
+    if (node.kind != NodeKind::gpu)
+      throw InputError(fmt::format("{} is not a GPU", fabric.name(gpus[r])));
+    if (!seen.insert(gpus[r].v).second)
+      throw InputError(fmt::format("{} is given twice", fabric.name(gpus[r])));
+    const ServerPlace& place = fabric.server(node.server);
+    const ServerType& type = fabric.type_of(node.server);
+    const std::uint32_t local = gpus[r].v - place.node_base;
+    std::uint32_t host = 0;
+    if (by_host) {
+      auto& table = hosts[place.type];
+      if (table.empty()) table = hosts_of(type);
+      host = table[local];
+    }
+    const std::pair key{node.server.v, host};
+    if (key != current) {
+      if (!closed.insert(key).second) {
+        throw InputError(
+            fmt::format("rank {} ({}) is apart from the other ranks of its server: ranks of one "
+                        "server must follow each other",
+                        r, fabric.name(gpus[r])));
+      }
+      current = key;
+      groups.push_back({node.server, {}, r});
+    }
+    const auto at = std::ranges::find(type.gpus, local);
+    groups.back().positions.push_back(static_cast<std::uint32_t>(at - type.gpus.begin()));
+  }
+  return groups;
+}
+
+// InfiniBand ports announce round numbers: FDR is 14 Gb/s a lane, whatever the coding leaves.
+Speed port_speed(const LinkSpec& link, Bandwidth raw) {
+  if (link.link_class == LinkClass::infiniband && link.speed == "fdr")
+    return 14'000 * std::max(link.width, 1) / 8;
+  return raw.bps / 8'000'000;
+}
+
+NicPorts cabled_ports(const Fabric& fabric, ServerId server) {
+  const ServerType& type = fabric.type_of(server);
+  NicPorts out(type.nics.size());
+  for (std::size_t p = 0; p < type.nics.size(); ++p) {
+    for (const LinkId l : fabric.out_links(fabric.local_node(server, type.nics[p]))) {
+      const Link& link = fabric.link(l);
+      if (fabric.node(link.to).kind != NodeKind::network_switch) continue;
+      const Bandwidth one{link.raw.bps / std::max<std::int64_t>(link.count, 1)};
+      for (std::uint16_t i = 0; i < link.count; ++i)
+        out[p].push_back(port_speed(type.nic_specs[p].link, one));
+    }
+  }
+  return out;
+}
+
+// ---- one kind of node
+
+struct Kind {
+  NodeChannels channels;
+  CpuKind cpu = CpuKind::amd;
+  int least_capability = 0, most_capability = 0;
+  bool nvs = false, multicast = false;
+  std::uint32_t hosts = 1;
+  Speed least_nic = 0;
+  std::uint32_t peers_inside =
+      ~0U;  // channels that the slowest pair of GPUs wants for point to point
+  std::uint32_t nets_by_speed = 0;  // NICs that saturate the GPU with the fewest
+  Speed net_speed = 0;              // of those
+  std::vector<std::string> notes;
+};
+
+std::uint32_t channels_between_gpus(const Machine& machine, const Paths& paths,
+                                    const Rules& rules) {
+  std::uint32_t least = ~0U;
+  for (std::size_t g = 0; g < machine.count(DeviceKind::gpu); ++g) {
+    const Speed one =
+        nvlink_speed(rules.version, machine.at(DeviceKind::gpu, g).compute_capability);
+    for (std::size_t p = 0; p < machine.count(DeviceKind::gpu); ++p) {
+      if (p == g) continue;
+      const Path& path = paths.between(DeviceKind::gpu, p, DeviceKind::gpu, g);
+      const bool nvlink = path.type == NcclPath::nvl ||
+                          (rules.version >= NcclVersion{2, 30, 0} && path.type == NcclPath::nvb);
+      const auto links =
+          static_cast<std::uint32_t>(nvlink ? std::max<Speed>(path.speed / one, 1) : 1);
+      least = std::min(least, 2 * links);
+    }
+  }
+  return least;
+}
+
+void count_nets(const Machine& machine, const Paths& paths, const Rules& rules, Kind& kind) {
+  bool first = true;
+  for (std::size_t g = 0; g < machine.count(DeviceKind::gpu); ++g) {
+    Speed target = 0;
+    const std::uint32_t gpu = machine.of(DeviceKind::gpu)[g];
+    for (const std::uint32_t cpu : machine.of(DeviceKind::cpu)) {
+      if (rules.peer_channels_by_network || paths.between(gpu, cpu).hops() == 1)
+        target = std::max(target, paths.between(gpu, cpu).speed);
+    }
+    const auto nets = paths.nearest(DeviceKind::gpu, g, DeviceKind::net);
+    std::uint32_t count = 0;
+    Speed total = 0;
+    // Newer releases count the NICs a GPU takes in turn; older ones all that are near.
+    std::size_t reachable = nets.size();
+    if (rules.peer_channels_by_network && !nets.empty()) {
+      const std::size_t sharers = paths.nearest(DeviceKind::net, nets[0], DeviceKind::gpu).size();
+      reachable = sharers == 0 ? 1 : (nets.size() + sharers - 1) / sharers;
+    }
+    for (std::size_t i = 0; i < reachable && total < target; ++i, ++count)
+      total += paths.between(DeviceKind::gpu, g, DeviceKind::net, nets[i]).speed;
+    if (first || count < kind.nets_by_speed) {
+      kind.nets_by_speed = count;
+      kind.net_speed = total;
+    }
+    first = false;
+  }
+}
+
+std::unique_ptr<Kind> study(const ServerType& type, const std::vector<std::uint32_t>& positions,
+                            const NicPorts& ports, const Rules& rules, const Variables& variables,
+                            std::size_t nodes) {
+  auto kind = std::make_unique<Kind>();
+  Machine machine = build_machine(type, positions, ports, rules);
+  const Paths paths(machine, rules, variables.policy);
+  kind->cpu = machine.cpu;
+  kind->hosts = machine.hosts;
+  kind->nvs = machine.count(DeviceKind::nvs) > 0;
+  kind->multicast = kind->nvs && type.reduction.has_value();
+  kind->least_capability = 999;
+  for (std::size_t g = 0; g < machine.count(DeviceKind::gpu); ++g) {
+    const Device& gpu = machine.at(DeviceKind::gpu, g);
+    kind->channels.rank_of.push_back(gpu.rank);
+    kind->least_capability = std::min(kind->least_capability, gpu.compute_capability);
+    kind->most_capability = std::max(kind->most_capability, gpu.compute_capability);
+  }
+  for (std::size_t n = 0; n < machine.count(DeviceKind::net); ++n) {
+    const Device& net = machine.at(DeviceKind::net, n);
+    kind->channels.nic_of.push_back(net.nic);
+    if (n == 0 || net.speed < kind->least_nic) kind->least_nic = net.speed;
+  }
+  kind->peers_inside = channels_between_gpus(machine, paths, rules);
+  count_nets(machine, paths, rules, *kind);
+
+  const std::size_t most = rules.most_channels;
+  const auto find = [&](Shape shape, std::size_t least, std::size_t limit, bool collnet = false) {
+    return find_channels(machine, paths, rules, variables.search, {shape, least, limit, collnet});
+  };
+  NodeChannels& c = kind->channels;
+  c.ring = find(Shape::ring, 1, most / 2);
+  Shape tree = Shape::balanced_tree;
+  if (rules.split_always) tree = Shape::split_tree;
+  if (rules.tree_by_nodes && nodes <= 2) tree = Shape::chain;
+  c.tree = find(tree, rules.tree_as_many_as_ring ? c.ring.count : 1, c.ring.count);
+  if (variables.collnet && nodes > 1) {
+    c.chain = find(Shape::chain, c.ring.count, c.ring.count, true);
+    if (rules.collnet_direct) c.direct = find(Shape::collnet_direct, 1, most, true);
+  }
+  if (rules.nvls_graph && variables.nvls && kind->multicast &&
+      machine.count(DeviceKind::gpu) >= rules.nvls_least_gpus)
+    c.nvls = find(Shape::nvls, 1, most);
+  note_node(type, machine, paths, c, kind->notes);
+  return kind;
+}
+
+// ---- what all nodes agree on
+
+NcclGraph to_graph(NcclPattern pattern, const Channels& channels, const NodeChannels& node) {
+  NcclGraph out;
+  out.pattern = pattern;
+  out.tree_shape = channels.shape == Shape::balanced_tree ? NcclTreeShape::balanced
+                   : channels.shape == Shape::split_tree  ? NcclTreeShape::split
+                                                          : NcclTreeShape::chain;
+  const std::size_t gpus = node.rank_of.size();
+  const bool heads = pattern == NcclPattern::nvls;
+  for (std::size_t c = 0; c < channels.count; ++c) {
+    NcclChannel channel;
+    for (std::size_t i = 0; i < (heads ? std::min<std::size_t>(gpus, 1) : gpus); ++i)
+      channel.gpus.push_back(node.rank_of[channels.gpus[c * gpus + i]]);
+    for (std::size_t i = 0; heads && i < gpus; ++i) {
+      if (i != channels.gpus[c * gpus]) channel.gpus.push_back(node.rank_of[i]);
+    }
+    const auto [in, out_net] = channels.nets[c];
+    if (in >= 0) channel.nic_in = node.nic_of[static_cast<std::size_t>(in)];
+    if (out_net >= 0) channel.nic_out = node.nic_of[static_cast<std::size_t>(out_net)];
+    out.channels.push_back(std::move(channel));
+  }
+  out.bw_intra = static_cast<double>(channels.inside) / 1000;
+  out.bw_inter = static_cast<double>(channels.network) / 1000;
+  out.type_intra = channels.type_inside;
+  out.type_inter = channels.type_network;
+  out.cross_nic = channels.cross_nic != 0;
+  out.same_channels = channels.same_order;
+  return out;
+}
+
+NcclGraph weakest(NcclPattern pattern, std::span<const Kind* const> kinds,
+                  Channels NodeChannels::*which) {
+  NcclGraph out = to_graph(pattern, kinds[0]->channels.*which, kinds[0]->channels);
+  for (const Kind* kind : kinds) {
+    const NcclGraph other = to_graph(pattern, kind->channels.*which, kind->channels);
+    if (other.channels.size() < out.channels.size()) out.channels = other.channels;
+    out.bw_intra = std::min(out.bw_intra, other.bw_intra);
+    out.bw_inter = std::min(out.bw_inter, other.bw_inter);
+    out.type_intra = std::max(out.type_intra, other.type_intra);
+    out.type_inter = std::max(out.type_inter, other.type_inter);
+    out.cross_nic = out.cross_nic || other.cross_nic;
+    out.same_channels = out.same_channels && other.same_channels;
+    out.tree_shape = std::max(out.tree_shape, other.tree_shape);
+  }
+  return out;
+}
+
+// Copies up to `count` channels, each from the one as many places before as there were.
+void grow(std::vector<std::uint32_t>& source, std::size_t count) {
+  const std::size_t had = source.size();
+  for (std::size_t c = had; c < count; ++c) source.push_back(source[c - had]);
+}
+
+std::vector<std::uint32_t> compute_channels(const NcclTopology& topology, const Rules& rules,
+                                            const Variables& variables, std::size_t searched) {
+  std::vector<std::uint32_t> source;
+  for (std::uint32_t c = 0; c < std::min<std::size_t>(rules.most_channels, 2 * searched); ++c)
+    source.push_back(c);
+  if (topology.collnet) {
+    const NcclGraph& chain = topology.graphs.at(NcclPattern::collnet_chain);
+    if (chain.bw_intra > chain.bw_inter && topology.ranks > topology.nodes)
+      grow(source, std::min<std::size_t>(rules.most_channels, source.size() * 3 / 2));
+  }
+  const int cc = topology.min_compute_capability;
+  const bool fast_gpus = rules.hopper_doubles_blackwell ? cc >= 90 : cc == 90;
+  if (rules.hopper_doubles && fast_gpus && topology.nodes > 1 &&
+      topology.graphs.at(NcclPattern::ring).bw_intra > 45 &&
+      source.size() < rules.hopper_doubles_below)
+    grow(source, 2 * source.size());
+  if (variables.max_channels)
+    source.resize(std::min(source.size(), static_cast<std::size_t>(*variables.max_channels)));
+  if (variables.min_channels)
+    grow(source, std::min<std::size_t>(static_cast<std::size_t>(*variables.min_channels),
+                                       rules.most_channels));
+  return source;
+}
+
+std::uint32_t nvls_channels(const NcclTopology& topology, const Rules& rules,
+                            const Variables& variables) {
+  std::uint32_t count = rules.nvls.hopper;
+  if (topology.max_compute_capability >= 100) {
+    count = topology.nodes > 1 ? rules.nvls.blackwell : rules.nvls.blackwell_one_node;
+    if (rules.nvls_by_nic && topology.nodes > 1 && topology.min_compute_capability >= 100) {
+      // Source: v2.30.3-1 src/transport/nvls.cc.
+      const double nic = topology.least_nic_bw;
+      if (topology.nodes == 2 && nic >= 48) {
+        count = 32;
+      } else if (nic >= 96) {
+        count = topology.least_local_ranks <= 8 ? 24 : 32;
+      } else if (nic >= 48) {
+        count = 24;
+      }
+    }
+  }
+  if (variables.nvls_channels) count = static_cast<std::uint32_t>(*variables.nvls_channels);
+  if (variables.max_channels)
+    count = std::min(count, static_cast<std::uint32_t>(*variables.max_channels));
+  if (variables.min_channels)
+    count = std::max(count, static_cast<std::uint32_t>(*variables.min_channels));
+  return count;
+}
+
+void count_point_to_point(NcclTopology& topology, const Rules& rules, const Variables& variables,
+                          const Kind& kind) {
+  // Source: paths.cc of each release. Kernels take powers of two.
+  std::size_t channels = topology.connections.rings.size();
+  if (rules.nvls_extends_channels && topology.nvls)
+    channels = std::max<std::size_t>(channels, topology.nvls_channels);
+  channels =
+      std::min(channels, static_cast<std::size_t>(variables.max_p2p.value_or(rules.most_channels)));
+  channels = std::max(channels, static_cast<std::size_t>(variables.min_p2p.value_or(1)));
+  std::size_t per_peer = std::min<std::size_t>(
+      rules.peer_channels_by_network ? rules.most_channels : channels, kind.peers_inside);
+  if (topology.nodes > 1) {
+    std::size_t net = 0;
+    if (variables.net_peer) {
+      net = static_cast<std::size_t>(*variables.net_peer);
+    } else if (rules.net_channels_per_peer >= 0) {
+      net = static_cast<std::size_t>(rules.net_channels_per_peer);
+    } else if (rules.peer_channels_by_network) {
+      constexpr Speed kPerChannel = 14;  // GB/s
+      net = 2;
+      if (kind.nets_by_speed > 0)
+        net = std::max<std::size_t>(
+            kind.nets_by_speed,
+            static_cast<std::size_t>((kind.net_speed / 1000 + kPerChannel - 1) / kPerChannel));
+    } else {
+      net = 2;
+      while (net * topology.ranks > channels * 4 && net > 1) net /= 2;
+      net = std::max<std::size_t>(net, kind.nets_by_speed);
+    }
+    per_peer = std::min(per_peer, net);
+  }
+  per_peer = std::bit_ceil(std::max<std::size_t>(per_peer, 1));
+  channels = std::bit_ceil(channels);
+  if (rules.peer_channels_by_network && topology.nodes > 1 && !variables.net_peer) {
+    constexpr std::size_t kPeersPerBatch = 8;
+    while (per_peer * ((topology.ranks + kPeersPerBatch - 1) / kPeersPerBatch) > channels &&
+           per_peer > 1)
+      per_peer /= 2;
+  } else {
+    per_peer = std::min(per_peer, channels);
+  }
+  topology.p2p_channels = static_cast<std::uint32_t>(channels);
+  topology.p2p_channels_per_peer = static_cast<std::uint32_t>(per_peer);
+}
+
+// The heads every node has; a head stands for the same part of the data in all of them.
+std::vector<std::uint32_t> heads_of(std::span<const Kind* const> kinds) {
+  std::vector<std::uint32_t> least;
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    const NodeChannels& c = kinds[k]->channels;
+    std::vector<std::uint32_t> heads;
+    for (std::size_t i = 0; i < c.nvls.count; ++i) {
+      const std::uint32_t head = c.rank_of[c.nvls.gpus[i * c.rank_of.size()]];
+      if (std::ranges::find(heads, head) == heads.end()) heads.push_back(head);
+    }
+    if (k == 0) {
+      least = heads;
+    } else if (heads.size() < least.size()) {
+      least.resize(heads.size());
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+NcclTopology study_fabric(const Fabric& fabric, std::span<const NodeId> gpus, NcclVersion version,
+                          const NcclEnvironment& environment) {
+  if (gpus.empty()) throw InputError("a communicator needs at least one GPU");
+  const Rules rules = rules_of(version);
+  Variables variables = read_variables(environment);
+  const bool by_host = !rules.multi_node_nvlink || !variables.mnnvl;
+  const std::vector<Group> groups = group_ranks(fabric, gpus, by_host);
+
+  NcclTopology out;
+  out.version = version;
+  out.ranks = gpus.size();
+  out.nodes = groups.size();
+  const bool network = groups.size() > 1;
+  variables.collnet =
+      variables.collnet && network && fabric.network() &&
+      fabric.network()->switch_model.reduction &&
+      static_cast<std::int64_t>(groups.size()) >= variables.collnet_nodes.value_or(2);
+
+  using Key = std::tuple<std::uint32_t, std::vector<std::uint32_t>, NicPorts>;
+  std::map<Key, std::unique_ptr<Kind>> studied;
+  std::vector<const Kind*> kinds;
+  std::vector<NodePlace> places;
+  for (std::size_t n = 0; n < groups.size(); ++n) {
+    const Group& group = groups[n];
+    NicPorts ports;
+    if (network) {
+      ports = cabled_ports(fabric, group.server);
+      if (std::ranges::all_of(ports, [](const auto& nic) { return nic.empty(); })) {
+        throw InputError(fmt::format(
+            "ranks {} and on: their server has no cabled NIC, so other servers cannot be reached",
+            group.first_rank));
+      }
+    }
+    auto& kind = studied[{fabric.server(group.server).type, group.positions, ports}];
+    if (!kind) {
+      kind = study(fabric.type_of(group.server), group.positions, ports, rules, variables,
+                   groups.size());
+    }
+    kinds.push_back(kind.get());
+    places.push_back({&kind->channels, group.first_rank});
+    for (std::size_t i = 0; i < group.positions.size(); ++i)
+      out.node_of_rank.push_back(static_cast<std::uint32_t>(n));
+    out.most_local_ranks = std::max(out.most_local_ranks, group.positions.size());
+    out.least_local_ranks =
+        n == 0 ? group.positions.size() : std::min(out.least_local_ranks, group.positions.size());
+  }
+
+  std::vector<const Kind*> distinct;
+  for (const auto& [key, kind] : studied) distinct.push_back(kind.get());
+  // The first node leads: what is shown of a graph is its.
+  std::swap(*std::ranges::find(distinct, kinds[0]), distinct[0]);
+  out.min_compute_capability = distinct[0]->least_capability;
+  out.nvls = true;
+  for (const Kind* kind : distinct) {
+    out.min_compute_capability = std::min(out.min_compute_capability, kind->least_capability);
+    out.max_compute_capability = std::max(out.max_compute_capability, kind->most_capability);
+    out.amd_cpu = out.amd_cpu || kind->cpu == CpuKind::amd;
+    out.nvswitch = out.nvswitch || kind->nvs;
+    out.nvls = out.nvls && kind->channels.nvls.count > 0;
+    const double nic = static_cast<double>(kind->least_nic) / 1000;
+    out.least_nic_bw = out.least_nic_bw == 0 ? nic : std::min(out.least_nic_bw, nic);
+    out.notes.insert(out.notes.end(), kind->notes.begin(), kind->notes.end());
+  }
+
+  out.graphs[NcclPattern::ring] = weakest(NcclPattern::ring, distinct, &NodeChannels::ring);
+  out.graphs[NcclPattern::tree] = weakest(NcclPattern::tree, distinct, &NodeChannels::tree);
+  const std::size_t searched = std::min(out.graphs[NcclPattern::ring].channels.size(),
+                                        out.graphs[NcclPattern::tree].channels.size());
+  out.graphs[NcclPattern::ring].channels.resize(searched);
+  out.graphs[NcclPattern::tree].channels.resize(searched);
+  if (variables.collnet) {
+    NcclGraph chain = weakest(NcclPattern::collnet_chain, distinct, &NodeChannels::chain);
+    out.collnet = !chain.channels.empty();
+    if (out.collnet) out.graphs[NcclPattern::collnet_chain] = std::move(chain);
+    NcclGraph direct = weakest(NcclPattern::collnet_direct, distinct, &NodeChannels::direct);
+    if (out.collnet && !direct.channels.empty())
+      out.graphs[NcclPattern::collnet_direct] = std::move(direct);
+  }
+  if (!rules.nvls_graph && version >= NcclVersion{2, 17, 0} && variables.nvls && !network &&
+      distinct[0]->multicast && out.ranks >= rules.nvls_least_gpus &&
+      out.min_compute_capability >= 90) {
+    // 2.17 searches nothing: every GPU is a head.
+    out.nvls = true;
+    NcclGraph all = out.graphs[NcclPattern::ring];
+    all.pattern = NcclPattern::nvls;
+    all.channels.clear();
+    for (std::uint32_t head = 0; head < out.ranks; ++head) {
+      NcclChannel channel;
+      channel.gpus.push_back(head);
+      for (std::uint32_t r = 0; r < out.ranks; ++r) {
+        if (r != head) channel.gpus.push_back(r);
+      }
+      all.channels.push_back(std::move(channel));
+      out.connections.nvls_heads.push_back(head);
+    }
+    out.graphs[NcclPattern::nvls] = std::move(all);
+  } else if (out.nvls) {
+    out.graphs[NcclPattern::nvls] = weakest(NcclPattern::nvls, distinct, &NodeChannels::nvls);
+  }
+  out.nvls_channels = out.nvls ? nvls_channels(out, rules, variables) : 0;
+
+  JoinPlan plan;
+  plan.searched = searched;
+  plan.source = compute_channels(out, rules, variables, searched);
+  plan.swap_odd_nodes = rules.swap_odd_nodes && searched % 2 == 0 &&
+                        out.graphs[NcclPattern::ring].cross_nic &&
+                        (!rules.swap_needs_even_nodes || groups.size() % 2 == 0);
+  std::vector<std::uint32_t> heads = std::move(out.connections.nvls_heads);
+  out.connections = join_nodes(places, out.ranks, plan);
+  out.connections.nvls_heads = out.nvls && rules.nvls_graph ? heads_of(distinct) : heads;
+  count_point_to_point(out, rules, variables, *kinds[0]);
+  note_communicator(out, rules, plan, by_host && kinds[0]->nvs, out.notes);
+  return out;
+}
+
+}  // namespace nccl
+
+NcclTopology nccl_topology(const Fabric& fabric, std::span<const NodeId> gpus, NcclVersion version,
+                           const NcclEnvironment& environment) {
+  return nccl::study_fabric(fabric, gpus, version, environment);
+}
+
+std::vector<NcclNicUse> nccl_ring_nic_use(const NcclTopology& topology) {
+  std::map<std::pair<std::uint32_t, std::int32_t>, NcclNicUse> uses;
+  const auto use = [&](std::size_t rank, std::int32_t nic) -> NcclNicUse& {
+    const std::uint32_t node = topology.node_of_rank[rank];
+    NcclNicUse& entry = uses[{node, nic}];
+    entry.node = node;
+    entry.nic = nic;
+    return entry;
+  };
+  for (const auto& ring : topology.connections.rings) {
+    for (std::size_t r = 0; r < ring.nics.size(); ++r) {
+      if (ring.nics[r][0] >= 0) ++use(r, ring.nics[r][0]).in;
+      if (ring.nics[r][1] >= 0) ++use(r, ring.nics[r][1]).out;
+    }
+  }
+  std::vector<NcclNicUse> out;
+  for (const auto& [key, entry] : uses) out.push_back(entry);
+  return out;
+}
+
+}  // namespace weft

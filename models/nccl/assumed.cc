@@ -235,6 +235,7 @@ Rules rules_of(NcclVersion version) {
       .nic_choice = pick(kNicChoice, version),
       .nic_order = pick(kNicOrder, version),
       .cross_retry = since(23) ? 2 : 1,
+      .crossing_costs = since(18) && !since(20),
       .cross_pairs = since(20),
       .cross_any_pattern = !since(23),
       .swap_odd_nodes = since(20),

@@ -97,6 +97,7 @@ struct Rules {
   NicChoice nic_choice;
   NicOrder nic_order;
   int cross_retry;   // value of crossNic in the second try: 1 any NIC, 2 pairs of mirrored channels
+  bool crossing_costs;  // channels that leave by another NIC must be 15 % better
   bool cross_pairs;  // odd channels mirror the NICs of the even ones
   bool cross_any_pattern;  // ... in trees, too
   bool swap_odd_nodes;     // odd nodes exchange the rings of a pair

@@ -109,9 +109,10 @@ class Builder {
     machine_.hosts = static_cast<std::uint32_t>(std::max<std::size_t>(used.size(), 1));
   }
 
-  std::uint32_t add(DeviceKind kind, std::uint32_t host) {
+  std::uint32_t add(DeviceKind kind, std::uint32_t host, std::uint32_t local = 0) {
     Device device;
     device.kind = kind;
+    device.local = local;
     device.host = host;
     auto& list = machine_.by_kind[static_cast<std::size_t>(kind)];
     device.index = static_cast<std::uint32_t>(list.size());
@@ -202,7 +203,7 @@ class Builder {
   void hang_gpu(std::uint32_t local, std::uint32_t parent, Speed speed) {
     const std::uint32_t position = position_.at(local);
     if (rank_of_[position] == kNone) return;
-    place_[local] = add(DeviceKind::gpu, host_number_[host_[local]]);
+    place_[local] = add(DeviceKind::gpu, host_number_[host_[local]], local);
     Device& device = machine_.devices[place_[local]];
     device.rank = rank_of_[position];
     const int stated = parse_compute_capability(type_.gpu_specs[position].compute_capability);
@@ -218,7 +219,7 @@ class Builder {
     if (found == nic_position_.end() || ports_.empty()) return;
     const std::uint32_t position = found->second;
     if (ports_[position].empty()) return;
-    place_[local] = add(DeviceKind::nic, host_number_[host_[local]]);
+    place_[local] = add(DeviceKind::nic, host_number_[host_[local]], local);
     link(place_[local], parent, Wire::pcie, speed);
     for (const Speed port : ports_[position]) {
       const std::uint32_t net = add(DeviceKind::net, host_number_[host_[local]]);

@@ -29,6 +29,7 @@ struct Device {
   DeviceKind kind = DeviceKind::gpu;
   std::uint32_t index = 0;  // among its kind
   std::uint32_t host = 0;
+  std::uint32_t local = 0;           // the server's node, where there is one
   std::vector<std::uint32_t> links;  // in the order NCCL walks them
   // gpu
   std::uint32_t rank = 0;    // position in the given order

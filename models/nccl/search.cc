@@ -13,7 +13,12 @@ Trial::Trial(Machine& machine, const Paths& paths, const Rules& rules)
       gpus_(machine.count(DeviceKind::gpu)),
       nets_(machine.count(DeviceKind::net)),
       nvs_(machine.count(DeviceKind::nvs) > 0),
-      used_(gpus_) {}
+      used_(gpus_) {
+  pays_back_ = machine.cpu == CpuKind::power;
+  for (std::size_t g = 0; g < gpus_; ++g)
+    pays_back_ = pays_back_ || machine.at(DeviceKind::gpu, g).compute_capability < 80;
+  rank_neighbours();
+}
 
 std::int64_t Trial::run(const Channels& demands, Channels& best, std::int64_t budget) {
   now_ = demands;
@@ -42,7 +47,7 @@ void Trial::next_channel() {
 
 void Trial::from_networks() {
   const Speed whole = now_.network / 1000 * 1000;  // NICs are counted in whole GB/s
-  const std::vector<std::size_t> list = nets_for(-1);
+  const std::vector<std::size_t>& list = nets_for(-1);
   const bool heads_only = now_.shape == Shape::nvls || now_.shape == Shape::collnet_direct;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::size_t n = list[rules_.rotates_nets ? (now_.count + i) % list.size() : i];
@@ -163,7 +168,7 @@ void Trial::leave(std::size_t gpu, std::size_t step, Order order) {
   const bool balanced = now_.shape == Shape::balanced_tree;
   const std::size_t again = balanced && step == 0 ? 1 : kNever;
   const double share = balanced ? 0.5 : 1;
-  const std::vector<std::size_t> list = nets_for(static_cast<std::int32_t>(gpu));
+  const std::vector<std::size_t>& list = nets_for(static_cast<std::int32_t>(gpu));
   for (const std::size_t n : list) {
     if (!may_leave_by(n, step)) continue;
     if (!take(DeviceKind::gpu, gpu, DeviceKind::net, n, share)) continue;
@@ -175,26 +180,29 @@ void Trial::leave(std::size_t gpu, std::size_t step, Order order) {
 
 void Trial::go_on(std::size_t gpu, std::size_t step, std::size_t leave_at, Order order) {
   if (step + 1 < gpus_) {
-    std::vector<std::size_t> next;
+    const std::size_t bottom = offers_.size();
     switch (order) {
       case Order::as_numbered:
-        next = {step + 1};
+        offers_.push_back(static_cast<std::uint16_t>(step + 1));
         break;
       case Order::as_last:
-        next = {last_order(step + 1)};
+        offers_.push_back(last_order(step + 1));
         break;
       case Order::any:
-        next = next_gpus(gpu, leave_at == kNever ? 0 : leave_at == step + 1 ? 1 : -1);
+        offer_next(gpu, leave_at == kNever ? 0 : leave_at == step + 1 ? 1 : -1);
         break;
     }
+    const std::size_t top = offers_.size();
     const std::uint64_t bit = std::uint64_t{1} << now_.count;
-    for (const std::size_t g : next) {
+    for (std::size_t i = bottom; i<top&& * steps_> 0; ++i) {
+      const std::size_t g = offers_[i];
       if (!take(DeviceKind::gpu, gpu, DeviceKind::gpu, g)) continue;
       used_[g] ^= bit;
       visit(g, step + 1, leave_at, order);
       used_[g] ^= bit;
       give_back(DeviceKind::gpu, gpu, DeviceKind::gpu, g);
     }
+    offers_.resize(bottom);
     return;
   }
   if (nets_ == 0 && now_.shape == Shape::ring && gpus_ > 1) {
@@ -230,7 +238,14 @@ bool Trial::better(const Channels& than) const {
            (rules_.rotates_nets && volume(now_, now_.network) > volume(than, than.network));
   }
   const Speed here = volume(now_, now_.inside), there = volume(than, than.inside);
-  if (here != there) return here > there;
+  if (rules_.crossing_costs) {
+    // Staying on one's NIC is worth 15 %.
+    const double target = 1 - (than.cross_nic - now_.cross_nic) * 0.15;
+    const double bar = static_cast<double>(there) * target;
+    if (static_cast<double>(here) != bar) return static_cast<double>(here) > bar;
+  } else if (here != there) {
+    return here > there;
+  }
   return now_.shape == than.shape && now_.cross_nic == than.cross_nic && now_.hops < than.hops;
 }
 

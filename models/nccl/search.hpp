@@ -77,10 +77,14 @@ class Trial {
   void give_back(DeviceKind a, std::size_t i, DeviceKind b, std::size_t j, double share = 1);
   bool charge(const Path& path, std::uint32_t start, Speed speed);
   void move(const Path& path, std::uint32_t start, std::size_t steps, Speed speed);
-  Speed need(const Path& path, std::uint32_t start, const MachineLink& link, Speed speed) const;
+  bool is_cut(const Path& path, std::uint32_t start) const;
+  Speed part(bool inside, double share) const;
   Speed need_back(std::uint32_t start, const MachineLink& link, Speed forward) const;
 
-  std::vector<std::size_t> next_gpus(std::size_t gpu, int towards_net) const;
+  void rank_neighbours();
+  void offer_next(std::size_t gpu, int towards_net);
+  void sort_by_net(std::size_t bottom);
+  void prefer_neighbours(std::size_t gpu, std::size_t bottom);
   const std::vector<std::size_t>& nets_for(std::int32_t gpu);
   std::vector<std::size_t> list_nets(std::int32_t gpu) const;
   std::uint16_t last_order(std::size_t step) const {
@@ -96,6 +100,14 @@ class Trial {
   Channels now_;
   Channels* best_ = nullptr;
   std::int64_t* steps_ = nullptr;
+  struct Neighbour {
+    std::uint16_t gpu;
+    Speed speed;  // whole GB/s
+    std::size_t hops;
+  };
+  std::vector<std::vector<Neighbour>> neighbours_;
+  std::vector<std::uint16_t> offers_;  // a stack: what each step still has to try
+  bool pays_back_ = false;
   std::vector<std::uint64_t> used_;  // by GPU: bit c when channel c has passed it
   std::vector<std::vector<std::size_t>> net_lists_;
 };

@@ -7,10 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "models/nccl/connect.hpp"
 #include "models/nccl/graph.hpp"
+#include "models/nccl/node_study.hpp"
 #include "models/nccl/notes.hpp"
-#include "models/nccl/variables.hpp"
 #include "sim/core/diagnostics.hpp"
 
 namespace weft {
@@ -86,115 +85,6 @@ NicPorts cabled_ports(const Fabric& fabric, ServerId server) {
   return out;
 }
 
-// ---- one kind of node
-
-struct Kind {
-  NodeChannels channels;
-  CpuKind cpu = CpuKind::amd;
-  int least_capability = 0, most_capability = 0;
-  bool nvs = false, multicast = false;
-  std::uint32_t hosts = 1;
-  Speed least_nic = 0;
-  std::uint32_t peers_inside =
-      ~0U;  // channels that the slowest pair of GPUs wants for point to point
-  std::uint32_t nets_by_speed = 0;  // NICs that saturate the GPU with the fewest
-  Speed net_speed = 0;              // of those
-  std::vector<std::string> notes;
-};
-
-std::uint32_t channels_between_gpus(const Machine& machine, const Paths& paths,
-                                    const Rules& rules) {
-  std::uint32_t least = ~0U;
-  for (std::size_t g = 0; g < machine.count(DeviceKind::gpu); ++g) {
-    const Speed one =
-        nvlink_speed(rules.version, machine.at(DeviceKind::gpu, g).compute_capability);
-    for (std::size_t p = 0; p < machine.count(DeviceKind::gpu); ++p) {
-      if (p == g) continue;
-      const Path& path = paths.between(DeviceKind::gpu, p, DeviceKind::gpu, g);
-      const bool nvlink = path.type == NcclPath::nvl ||
-                          (rules.version >= NcclVersion{2, 30, 0} && path.type == NcclPath::nvb);
-      const auto links =
-          static_cast<std::uint32_t>(nvlink ? std::max<Speed>(path.speed / one, 1) : 1);
-      least = std::min(least, 2 * links);
-    }
-  }
-  return least;
-}
-
-void count_nets(const Machine& machine, const Paths& paths, const Rules& rules, Kind& kind) {
-  bool first = true;
-  for (std::size_t g = 0; g < machine.count(DeviceKind::gpu); ++g) {
-    Speed target = 0;
-    const std::uint32_t gpu = machine.of(DeviceKind::gpu)[g];
-    for (const std::uint32_t cpu : machine.of(DeviceKind::cpu)) {
-      if (rules.peer_channels_by_network || paths.between(gpu, cpu).hops() == 1)
-        target = std::max(target, paths.between(gpu, cpu).speed);
-    }
-    const auto nets = paths.nearest(DeviceKind::gpu, g, DeviceKind::net);
-    std::uint32_t count = 0;
-    Speed total = 0;
-    // Newer releases count the NICs a GPU takes in turn; older ones all that are near.
-    std::size_t reachable = nets.size();
-    if (rules.peer_channels_by_network && !nets.empty()) {
-      const std::size_t sharers = paths.nearest(DeviceKind::net, nets[0], DeviceKind::gpu).size();
-      reachable = sharers == 0 ? 1 : (nets.size() + sharers - 1) / sharers;
-    }
-    for (std::size_t i = 0; i < reachable && total < target; ++i, ++count)
-      total += paths.between(DeviceKind::gpu, g, DeviceKind::net, nets[i]).speed;
-    if (first || count < kind.nets_by_speed) {
-      kind.nets_by_speed = count;
-      kind.net_speed = total;
-    }
-    first = false;
-  }
-}
-
-std::unique_ptr<Kind> study(const ServerType& type, const std::vector<std::uint32_t>& positions,
-                            const NicPorts& ports, const Rules& rules, const Variables& variables,
-                            std::size_t nodes) {
-  auto kind = std::make_unique<Kind>();
-  Machine machine = build_machine(type, positions, ports, rules);
-  const Paths paths(machine, rules, variables.policy);
-  kind->cpu = machine.cpu;
-  kind->hosts = machine.hosts;
-  kind->nvs = machine.count(DeviceKind::nvs) > 0;
-  kind->multicast = kind->nvs && type.reduction.has_value();
-  kind->least_capability = 999;
-  for (std::size_t g = 0; g < machine.count(DeviceKind::gpu); ++g) {
-    const Device& gpu = machine.at(DeviceKind::gpu, g);
-    kind->channels.rank_of.push_back(gpu.rank);
-    kind->least_capability = std::min(kind->least_capability, gpu.compute_capability);
-    kind->most_capability = std::max(kind->most_capability, gpu.compute_capability);
-  }
-  for (std::size_t n = 0; n < machine.count(DeviceKind::net); ++n) {
-    const Device& net = machine.at(DeviceKind::net, n);
-    kind->channels.nic_of.push_back(net.nic);
-    if (n == 0 || net.speed < kind->least_nic) kind->least_nic = net.speed;
-  }
-  kind->peers_inside = channels_between_gpus(machine, paths, rules);
-  count_nets(machine, paths, rules, *kind);
-
-  const std::size_t most = rules.most_channels;
-  const auto find = [&](Shape shape, std::size_t least, std::size_t limit, bool collnet = false) {
-    return find_channels(machine, paths, rules, variables.search, {shape, least, limit, collnet});
-  };
-  NodeChannels& c = kind->channels;
-  c.ring = find(Shape::ring, 1, most / 2);
-  Shape tree = Shape::balanced_tree;
-  if (rules.split_always) tree = Shape::split_tree;
-  if (rules.tree_by_nodes && nodes <= 2) tree = Shape::chain;
-  c.tree = find(tree, rules.tree_as_many_as_ring ? c.ring.count : 1, c.ring.count);
-  if (variables.collnet && nodes > 1) {
-    c.chain = find(Shape::chain, c.ring.count, c.ring.count, true);
-    if (rules.collnet_direct) c.direct = find(Shape::collnet_direct, 1, most, true);
-  }
-  if (rules.nvls_graph && variables.nvls && kind->multicast &&
-      machine.count(DeviceKind::gpu) >= rules.nvls_least_gpus)
-    c.nvls = find(Shape::nvls, 1, most);
-  note_node(type, machine, paths, c, kind->notes);
-  return kind;
-}
-
 // ---- what all nodes agree on
 
 NcclGraph to_graph(NcclPattern pattern, const Channels& channels, const NodeChannels& node) {
@@ -226,10 +116,10 @@ NcclGraph to_graph(NcclPattern pattern, const Channels& channels, const NodeChan
   return out;
 }
 
-NcclGraph weakest(NcclPattern pattern, std::span<const Kind* const> kinds,
+NcclGraph weakest(NcclPattern pattern, std::span<const NodeStudy* const> kinds,
                   Channels NodeChannels::*which) {
   NcclGraph out = to_graph(pattern, kinds[0]->channels.*which, kinds[0]->channels);
-  for (const Kind* kind : kinds) {
+  for (const NodeStudy* kind : kinds) {
     const NcclGraph other = to_graph(pattern, kind->channels.*which, kind->channels);
     if (other.channels.size() < out.channels.size()) out.channels = other.channels;
     out.bw_intra = std::min(out.bw_intra, other.bw_intra);
@@ -299,7 +189,7 @@ std::uint32_t nvls_channels(const NcclTopology& topology, const Rules& rules,
 }
 
 void count_point_to_point(NcclTopology& topology, const Rules& rules, const Variables& variables,
-                          const Kind& kind) {
+                          const NodeStudy& kind) {
   // Source: paths.cc of each release. Kernels take powers of two.
   std::size_t channels = topology.connections.rings.size();
   if (rules.nvls_extends_channels && topology.nvls)
@@ -344,7 +234,7 @@ void count_point_to_point(NcclTopology& topology, const Rules& rules, const Vari
 }
 
 // The heads every node has; a head stands for the same part of the data in all of them.
-std::vector<std::uint32_t> heads_of(std::span<const Kind* const> kinds) {
+std::vector<std::uint32_t> heads_of(std::span<const NodeStudy* const> kinds) {
   std::vector<std::uint32_t> least;
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     const NodeChannels& c = kinds[k]->channels;
@@ -383,8 +273,8 @@ NcclTopology study_fabric(const Fabric& fabric, std::span<const NodeId> gpus, Nc
       static_cast<std::int64_t>(groups.size()) >= variables.collnet_nodes.value_or(2);
 
   using Key = std::tuple<std::uint32_t, std::vector<std::uint32_t>, NicPorts>;
-  std::map<Key, std::unique_ptr<Kind>> studied;
-  std::vector<const Kind*> kinds;
+  std::map<Key, std::unique_ptr<NodeStudy>> studied;
+  std::vector<const NodeStudy*> kinds;
   std::vector<NodePlace> places;
   for (std::size_t n = 0; n < groups.size(); ++n) {
     const Group& group = groups[n];
@@ -399,8 +289,8 @@ NcclTopology study_fabric(const Fabric& fabric, std::span<const NodeId> gpus, Nc
     }
     auto& kind = studied[{fabric.server(group.server).type, group.positions, ports}];
     if (!kind) {
-      kind = study(fabric.type_of(group.server), group.positions, ports, rules, variables,
-                   groups.size());
+      kind = study_node(fabric.type_of(group.server), group.positions, ports, rules, variables,
+                        groups.size());
     }
     kinds.push_back(kind.get());
     places.push_back({&kind->channels, group.first_rank});
@@ -411,13 +301,13 @@ NcclTopology study_fabric(const Fabric& fabric, std::span<const NodeId> gpus, Nc
         n == 0 ? group.positions.size() : std::min(out.least_local_ranks, group.positions.size());
   }
 
-  std::vector<const Kind*> distinct;
+  std::vector<const NodeStudy*> distinct;
   for (const auto& [key, kind] : studied) distinct.push_back(kind.get());
   // The first node leads: what is shown of a graph is its.
   std::swap(*std::ranges::find(distinct, kinds[0]), distinct[0]);
   out.min_compute_capability = distinct[0]->least_capability;
   out.nvls = true;
-  for (const Kind* kind : distinct) {
+  for (const NodeStudy* kind : distinct) {
     out.min_compute_capability = std::min(out.min_compute_capability, kind->least_capability);
     out.max_compute_capability = std::max(out.max_compute_capability, kind->most_capability);
     out.amd_cpu = out.amd_cpu || kind->cpu == CpuKind::amd;

@@ -9,11 +9,9 @@
 namespace weft::nccl {
 
 // Peer traffic through an Intel root complex is cut to packets of 64 B and costs a fifth more PCIe.
-Speed Trial::need(const Path& path, std::uint32_t start, const MachineLink& link,
-                  Speed speed) const {
-  const bool cut = link.wire == Wire::pcie && path.type == NcclPath::phb &&
-                   machine_.devices[start].kind == DeviceKind::gpu && is_intel(machine_.cpu);
-  return cut ? speed * 6 / 5 : speed;
+bool Trial::is_cut(const Path& path, std::uint32_t start) const {
+  return path.type == NcclPath::phb && machine_.devices[start].kind == DeviceKind::gpu &&
+         is_intel(machine_.cpu);
 }
 
 // What the other direction pays: GPUs before Ampere answer reads of NICs, POWER's NVLinks to sockets are half duplex.
@@ -28,29 +26,36 @@ Speed Trial::need_back(std::uint32_t start, const MachineLink& link, Speed forwa
   return back;
 }
 
+// Takes `speed` off the first `steps` links, or gives back what is negative.
 void Trial::move(const Path& path, std::uint32_t start, std::size_t steps, Speed speed) {
+  const Speed cut = is_cut(path, start) ? speed * 6 / 5 : speed;
   for (std::size_t i = 0; i < steps; ++i) {
     MachineLink& link = machine_.links[path.links[i]];
-    const Speed forward = need(path, start, link, speed);
-    const Speed back = need_back(start, link, forward);
+    const Speed forward = link.wire == Wire::pcie ? cut : speed;
     link.speed -= forward;
-    machine_.links[link.reverse].speed -= back;
+    if (pays_back_) machine_.links[link.reverse].speed -= need_back(start, link, forward);
   }
 }
 
 bool Trial::charge(const Path& path, std::uint32_t start, Speed speed) {
+  const Speed cut = is_cut(path, start) ? speed * 6 / 5 : speed;
   for (std::size_t i = 0; i < path.hops(); ++i) {
     MachineLink& link = machine_.links[path.links[i]];
-    const Speed forward = need(path, start, link, speed);
-    const Speed back = need_back(start, link, forward);
+    const Speed forward = link.wire == Wire::pcie ? cut : speed;
+    const Speed back = pays_back_ ? need_back(start, link, forward) : 0;
     if (link.speed < forward || (back > 0 && machine_.links[link.reverse].speed < back)) {
       move(path, start, i, -speed);
       return false;
     }
     link.speed -= forward;
-    machine_.links[link.reverse].speed -= back;
+    if (back > 0) machine_.links[link.reverse].speed -= back;
   }
   return true;
+}
+
+Speed Trial::part(bool inside, double share) const {
+  const Speed whole = inside ? now_.inside : now_.network;
+  return share == 1 ? whole : static_cast<Speed>(std::llround(static_cast<double>(whole) * share));
 }
 
 bool Trial::take(DeviceKind a, std::size_t i, DeviceKind b, std::size_t j, double share) {
@@ -69,9 +74,7 @@ bool Trial::take(DeviceKind a, std::size_t i, DeviceKind b, std::size_t j, doubl
     if (tree && rules_.both_ways_checked && paths_.between(b, j, a, i).type > farthest)
       return false;
   }
-  const double whole = static_cast<double>(inside ? now_.inside : now_.network);
-  if (!charge(path, machine_.of(a)[i], static_cast<Speed>(std::llround(whole * share))))
-    return false;
+  if (!charge(path, machine_.of(a)[i], part(inside, share))) return false;
   now_.hops += static_cast<std::int64_t>(path.hops());
   return true;
 }
@@ -79,8 +82,7 @@ bool Trial::take(DeviceKind a, std::size_t i, DeviceKind b, std::size_t j, doubl
 void Trial::give_back(DeviceKind a, std::size_t i, DeviceKind b, std::size_t j, double share) {
   const bool inside = a != DeviceKind::net && b != DeviceKind::net;
   const Path& path = paths_.between(a, i, b, j);
-  const double whole = static_cast<double>(inside ? now_.inside : now_.network);
-  move(path, machine_.of(a)[i], path.hops(), -static_cast<Speed>(std::llround(whole * share)));
+  move(path, machine_.of(a)[i], path.hops(), -part(inside, share));
   now_.hops -= static_cast<std::int64_t>(path.hops());
 }
 
@@ -93,61 +95,82 @@ Speed Trial::pcie_of(std::size_t gpu) const {
 }
 
 // The best next GPUs first: near the NIC when the ring is about to leave (towards_net 1), else wide and near ways. When all are
-// alike and the NIC is still far (-1), backwards, so that the last ones are near it.
-std::vector<std::size_t> Trial::next_gpus(std::size_t gpu, int towards_net) const {
+// alike and the NIC is still far (-1), backwards, so that the last ones are near it. They are put on top of offers_.
+void Trial::offer_next(std::size_t gpu, int towards_net) {
+  const std::size_t bottom = offers_.size();
+  const std::uint64_t bit = std::uint64_t{1} << now_.count;
+  const std::vector<Neighbour>& all = neighbours_[gpu];
+  bool alike = true;
+  const Neighbour* first = nullptr;
+  for (const Neighbour& n : all) {
+    if ((used_[n.gpu] & bit) != 0) continue;
+    if (first == nullptr) first = &n;
+    alike = alike && n.speed == first->speed && n.hops == first->hops;
+    offers_.push_back(n.gpu);
+  }
+  if (towards_net != 0) sort_by_net(bottom);
+  if (towards_net == -1 && alike)
+    std::reverse(offers_.begin() + static_cast<std::ptrdiff_t>(bottom), offers_.end());
+  if (nvs_ && rules_.nvs_neighbours_first) prefer_neighbours(gpu, bottom);
+}
+
+// GPUs nearer to the NIC of the channel come first; those equally near stay in order.
+void Trial::sort_by_net(std::size_t bottom) {
   struct Score {
-    std::array<std::int64_t, 6> key;
-    std::size_t gpu;
+    std::array<std::int64_t, 3> key;
+    std::uint16_t gpu;
   };
   std::vector<Score> scores;
-  scores.reserve(gpus_);
-  const std::uint64_t bit = std::uint64_t{1} << now_.count;
-  for (std::size_t i = 1; i < gpus_; ++i) {
-    const std::size_t g = (gpu + i) % gpus_;
-    const Path& path = paths_.between(DeviceKind::gpu, gpu, DeviceKind::gpu, g);
-    if ((used_[g] & bit) != 0 || path.hops() == 0) continue;
-    Score score{{0, 0, 0, -(path.speed / 1000), static_cast<std::int64_t>(path.hops()),
-                 static_cast<std::int64_t>(i)},
-                g};
-    if (towards_net != 0) {
-      const Path& in = paths_.between(
-          DeviceKind::net, static_cast<std::size_t>(now_.nets[now_.count][0]), DeviceKind::gpu, g);
-      score.key[0] = -(in.speed / 1000);
-      score.key[1] = -(pcie_of(g) / 1000);
-      score.key[2] = static_cast<std::int64_t>(in.hops());
-    }
-    scores.push_back(score);
+  scores.reserve(offers_.size() - bottom);
+  const auto net = static_cast<std::size_t>(now_.nets[now_.count][0]);
+  for (std::size_t i = bottom; i < offers_.size(); ++i) {
+    const std::uint16_t g = offers_[i];
+    const Path& in = paths_.between(DeviceKind::net, net, DeviceKind::gpu, g);
+    scores.push_back(
+        {{-(in.speed / 1000), -(pcie_of(g) / 1000), static_cast<std::int64_t>(in.hops())}, g});
   }
-  std::ranges::sort(scores, {}, &Score::key);
-  const bool alike = std::ranges::all_of(scores, [&](const Score& s) {
-    return s.key[3] == scores[0].key[3] && s.key[4] == scores[0].key[4];
-  });
-  std::vector<std::size_t> out;
-  out.reserve(scores.size());
-  for (const Score& s : scores) out.push_back(s.gpu);
-  if (towards_net == -1 && alike) std::ranges::reverse(out);
-  if (!nvs_ || !rules_.nvs_neighbours_first) return out;
+  std::ranges::stable_sort(scores, {}, &Score::key);
+  for (std::size_t i = 0; i < scores.size(); ++i) offers_[bottom + i] = scores[i].gpu;
+}
 
-  // Behind NVSwitches every pair is equal, and few partners per GPU are best.
-  const std::size_t before = (gpu + gpus_ - 1) % gpus_, after = (gpu + 1) % gpus_;
-  std::vector<std::size_t> first;  // the last one comes out in front
+// Behind NVSwitches every pair is equal, and few partners per GPU are best.
+void Trial::prefer_neighbours(std::size_t gpu, std::size_t bottom) {
+  const auto before = static_cast<std::uint16_t>((gpu + gpus_ - 1) % gpus_);
+  const auto after = static_cast<std::uint16_t>((gpu + 1) % gpus_);
+  std::array<std::uint16_t, 2> wanted{after, before};  // the last one comes out in front
+  std::size_t wishes = 1;
   if (now_.shape == Shape::ring) {
-    first = {after, before};
+    wishes = 2;
   } else if (now_.shape == Shape::split_tree || now_.shape == Shape::balanced_tree) {
-    first = {before, after};
-  } else {
-    first = {after};
+    wanted = {before, after};
+    wishes = 2;
   }
-  if (first.size() == 2 && before == after) first.pop_back();
+  if (before == after) wishes = 1;
   std::size_t moved = 0;
-  for (const std::size_t g : first) {
-    const auto at = std::ranges::find(out, g);
-    if (at == out.end()) continue;
-    std::rotate(out.begin(), at, at + 1);
+  const auto begin = offers_.begin() + static_cast<std::ptrdiff_t>(bottom);
+  for (std::size_t w = 0; w < wishes; ++w) {
+    const auto at = std::find(begin, offers_.end(), wanted[w]);
+    if (at == offers_.end()) continue;
+    std::rotate(begin, at, at + 1);
     ++moved;
   }
-  if (rules_.nvs_neighbours_only) out.resize(moved);
-  return out;
+  if (rules_.nvs_neighbours_only) offers_.resize(bottom + moved);
+}
+
+// All other GPUs in the order in which they are tried from one: wide ways, near ways, next numbers.
+void Trial::rank_neighbours() {
+  neighbours_.resize(gpus_);
+  for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
+    for (std::size_t i = 1; i < gpus_; ++i) {
+      const std::size_t g = (gpu + i) % gpus_;
+      const Path& path = paths_.between(DeviceKind::gpu, gpu, DeviceKind::gpu, g);
+      if (path.hops() > 0)
+        neighbours_[gpu].push_back({static_cast<std::uint16_t>(g), path.speed / 1000, path.hops()});
+    }
+    std::ranges::stable_sort(neighbours_[gpu], [](const Neighbour& a, const Neighbour& b) {
+      return a.speed != b.speed ? a.speed > b.speed : a.hops < b.hops;
+    });
+  }
 }
 
 const std::vector<std::size_t>& Trial::nets_for(std::int32_t gpu) {

@@ -53,5 +53,7 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
 
 // "2.18", "2.18.3", "v2.18.3-1" and nccl-headers numbers such as 21803; nullopt when it is none or not 2.5 to 2.30.
 std::optional<NcclVersion> parse_nccl_version(std::string_view text);
+// "2.18.3"; "2.18" for the last of its series.
+std::string version_text(NcclVersion version);
 
 }  // namespace weft

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft nccl-tests: the table of nccl-tests, predicted. The algorithm is weft's own choice or --algo; NCCL's protocols, tuner
-// and environment are not modelled yet and are refused.
+// weft nccl-tests: the table of nccl-tests, predicted, with what NCCL would choose for every size and what holds it back.
+// GPUs that NCCL does not drive run weft's own algorithms at assumed software costs.
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "models/catalog.hpp"
+#include "models/nccl/predict.hpp"
+#include "models/nccl/tuner_file.hpp"
 #include "sim/core/check.hpp"
 #include "sim/core/text.hpp"
 #include "tools/cli/cli.hpp"
+#include "tools/cli/output.hpp"
 #include "tools/cli/simulate.hpp"
 
 namespace weft {
 namespace {
 
-// Software costs of a collective as NCCL has them on recent GPUs, to the order of magnitude; assumed until NCCL itself is
-// modelled. An 8-byte all-reduce over 8 H100 takes 13.7 us (measured), of which most is the launch.
-constexpr CollectiveCosts kNcclCosts{.launch = 7_us, .step = 700_ns, .network_step = 3_us};
+// Of a library that is not modelled (RCCL, HCCL), to the order of magnitude: assumed.
+constexpr CollectiveCosts kOtherCosts{.launch = 7_us, .step = 700_ns, .network_step = 3_us};
 
 constexpr std::size_t kMostSizes = 200;
 constexpr std::size_t kMostGpus = 100'000;
@@ -32,13 +36,6 @@ std::optional<Bytes> parse_size(std::string text) {
   }
   return parse_bytes(text + "B");
 }
-
-struct Row {
-  std::int64_t bytes = 0;
-  double time_us = 0, algbw = 0, busbw = 0;
-  std::string algorithm;
-  std::size_t channels = 0;
-};
 
 class NcclTests final : public Command {
  public:
@@ -58,10 +55,15 @@ class NcclTests final : public Command {
     app.add_option("--nodes", nodes_, "number of servers")->check(CLI::Range(1, 1'000'000));
     app.add_option("--gpus-per-node", per_node_, "GPUs of each server")
         ->check(CLI::Range(1, 10'000));
-    app.add_option("--algo", algorithm_, "see `weft list collectives`");
-    app.add_option("--proto", proto_, "not yet");
-    app.add_option("--nccl", nccl_, "not yet");
-    app.add_option("--env", env_, "not yet");
+    app.add_option("--algo", algorithm_, "as NCCL_ALGO: ring, tree, nvls, nvls_tree, pat ...");
+    app.add_option("--proto", proto_, "as NCCL_PROTO: ll, ll128 or simple");
+    app.add_option("--nccl", nccl_, "release of NCCL, 2.5 to 2.30; default 2.27.7");
+    app.add_option("--env", env_, "NAME=VALUE of an NCCL variable, any number")->take_all();
+    app.add_option(
+        "--harness", harness_,
+        "process-per-gpu, one-process, graph or unknown: how the test starts its kernels");
+    app.add_option("--export-tuner", tuner_,
+                   "writes the choices as a file of NCCL's tuner plug-in");
     app.add_option("--fidelity", fidelity_, "analytic or fluid");
     add_set_option(app, sets_);
     add_json_flag(app, json_);
@@ -83,42 +85,30 @@ class NcclTests final : public Command {
                         "give one or the other");
     if (from && to && *from > *to)
       diagnostics.error({}, "-b", "the smallest size is above the largest");
-    if (!proto_.empty())
-      diagnostics.error({}, "--proto", "not yet: NCCL's protocols", "leave it out");
-    if (!nccl_.empty()) diagnostics.error({}, "--nccl", "not yet: NCCL's releases", "leave it out");
-    if (!env_.empty())
-      diagnostics.error({}, "--env", "not yet: NCCL's environment", "leave it out");
+    NcclSetup setup = read_setup(diagnostics);
     Fidelity fidelity = Fidelity::fluid;
     if (!fidelity_.empty()) read_config(Json(fidelity_), "--fidelity", fidelity, diagnostics);
     diagnostics.throw_if_errors();
     const Fabric fabric = load(diagnostics);
-    Scenario scenario;
-    scenario.name = test_;
-    scenario.fidelity = fidelity;
-    scenario.models.collective = kNcclCosts;
-    JobSpec& job = scenario.jobs.emplace_back();
-    job.collective = collective;
-    job.algorithm = algorithm_;
-    job.gpus = gpus_;
-    job.placement.gpus_per_server = per_node_;
-    Progress progress(io.err);
-    RunContext context = run_context(progress);
-    context.explain = false;
-    std::vector<Row> rows;
-    std::size_t ranks = 0;
-    for (double size = from->value(); size <= to->value() * (1 + 1e-12) && rows.size() < kMostSizes;
-         size *= factor_) {
-      job.size = Bytes{static_cast<std::int64_t>(size)};
-      progress.show(fmt::format("{} of {}", test_, weft::to_text(*job.size)));
-      const Report report = run_on(fabric, scenario, context, diagnostics);
-      const JobReport& result = report.jobs.front();
-      ranks = result.ranks;
-      rows.push_back({job.size->count, result.time_s * 1e6, result.algbw_gbs, result.busbw_gbs,
-                      result.algorithm, result.channels});
+    const std::vector<NodeId> gpus = choose(fabric);
+    setup.fidelity = fidelity;
+    std::vector<Bytes> sizes;
+    for (double size = from->value();
+         size <= to->value() * (1 + 1e-12) && sizes.size() < kMostSizes; size *= factor_) {
+      sizes.push_back({static_cast<std::int64_t>(size)});
       if (size == 0) break;
     }
-    io.out = json_ ? to_text(to_json(*collective, ranks, rows)) + "\n"
-                   : text(fabric, *collective, ranks, rows);
+    Progress progress(io.err);
+    const bool nccl = driven_by_nccl(fabric, gpus);
+    const std::vector<NcclRow> rows =
+        nccl ? predict_nccl(fabric, gpus, *collective, sizes, setup)
+             : predict_other(fabric, *collective, sizes, fidelity, progress, diagnostics);
+    if (!tuner_.empty()) {
+      const std::size_t nodes = node_count(fabric, gpus);
+      write_file(tuner_, tuner_csv(*collective, rows, nodes, gpus.size()));
+    }
+    io.out = json_ ? to_text(to_json(*collective, gpus.size(), rows, setup)) + "\n"
+                   : text(fabric, *collective, gpus.size(), rows, setup, nccl);
     return kOk;
   }
 
@@ -161,52 +151,149 @@ class NcclTests final : public Command {
     return fabric;
   }
 
-  Json to_json(CollectiveKind kind, std::size_t ranks, const std::vector<Row>& rows) const {
+  NcclSetup read_setup(Diagnostics& diagnostics) const {
+    NcclSetup setup;
+    if (!nccl_.empty()) {
+      if (const auto version = parse_nccl_version(nccl_))
+        setup.version = *version;
+      else
+        diagnostics.error({}, "--nccl",
+                          fmt::format("\"{}\" is not a release that is modelled", nccl_),
+                          "2.5 to 2.30, e.g. 2.18.3");
+    }
+    if (!harness_.empty()) read_config(Json(harness_), "--harness", setup.harness, diagnostics);
+    for (const std::string& variable : env_) {
+      const std::size_t equals = variable.find('=');
+      if (equals == std::string::npos || equals == 0)
+        diagnostics.error({}, "--env", fmt::format("\"{}\" is not NAME=VALUE", variable),
+                          "e.g. --env NCCL_NVLS_ENABLE=0");
+      else
+        setup.environment.variables[variable.substr(0, equals)] = variable.substr(equals + 1);
+    }
+    setup.algorithm = algorithm_;
+    setup.protocol = proto_;
+    return setup;
+  }
+
+  // The GPUs that take part, in rank order.
+  std::vector<NodeId> choose(const Fabric& fabric) const {
+    std::vector<NodeId> gpus;
+    std::map<ServerId, std::int64_t> taken;
+    for (const NodeId gpu : fabric.gpus()) {
+      if (gpus_ && static_cast<std::int64_t>(gpus.size()) >= *gpus_) break;
+      if (per_node_ && taken[fabric.node(gpu).server] >= *per_node_) continue;
+      ++taken[fabric.node(gpu).server];
+      gpus.push_back(gpu);
+    }
+    if (gpus_ && static_cast<std::int64_t>(gpus.size()) < *gpus_) {
+      throw InputError(fmt::format("error: -g: {} GPUs are wanted, the fabric has {}\n", *gpus_,
+                                   fabric.gpus().size()));
+    }
+    return gpus;
+  }
+
+  static bool driven_by_nccl(const Fabric& fabric, const std::vector<NodeId>& gpus) {
+    return std::ranges::all_of(gpus, [&](NodeId gpu) {
+      const ServerType& type = fabric.type_of(fabric.node(gpu).server);
+      const auto position =
+          std::ranges::find(type.gpus, fabric.node(gpu).index) - type.gpus.begin();
+      const std::string& vendor = type.gpu_specs[static_cast<std::size_t>(position)].vendor;
+      return vendor.empty() || vendor == "nvidia";
+    });
+  }
+
+  std::vector<NcclRow> predict_other(const Fabric& fabric, CollectiveKind kind,
+                                     const std::vector<Bytes>& sizes, Fidelity fidelity,
+                                     Progress& progress, Diagnostics& diagnostics) const {
+    Scenario scenario;
+    scenario.name = test_;
+    scenario.fidelity = fidelity;
+    scenario.models.collective = kOtherCosts;
+    JobSpec& job = scenario.jobs.emplace_back();
+    job.collective = kind;
+    job.algorithm = algorithm_;
+    job.gpus = gpus_;
+    job.placement.gpus_per_server = per_node_;
+    RunContext context = run_context(progress);
+    context.explain = false;
+    std::vector<NcclRow> rows;
+    for (const Bytes size : sizes) {
+      job.size = size;
+      progress.show(fmt::format("{} of {}", test_, weft::to_text(size)));
+      const Report report = run_on(fabric, scenario, context, diagnostics);
+      const JobReport& result = report.jobs.front();
+      NcclRow& row = rows.emplace_back();
+      row.bytes = size;
+      row.time = Time{static_cast<std::int64_t>(result.time_s * 1e12)};
+      row.algbw_gbs = result.algbw_gbs;
+      row.busbw_gbs = result.busbw_gbs;
+      row.algorithm = result.algorithm;
+      row.protocol = "simple";
+      row.channels = static_cast<std::uint32_t>(result.channels);
+    }
+    return rows;
+  }
+
+  static std::size_t node_count(const Fabric& fabric, const std::vector<NodeId>& gpus) {
+    std::set<ServerId> servers;
+    for (const NodeId gpu : gpus) servers.insert(fabric.node(gpu).server);
+    return servers.size();
+  }
+
+  Json to_json(CollectiveKind kind, std::size_t ranks, const std::vector<NcclRow>& rows,
+               const NcclSetup& setup) const {
     Json out = Json::object();
     out.set("weft", json_head());
     out.set("collective", write_config(kind));
     out.set("ranks", std::uint64_t{ranks});
+    out.set("nccl", version_text(setup.version));
+    out.set("harness", write_config(setup.harness));
     Json& list = out.set("rows", Json::array());
-    for (const Row& row : rows) {
+    for (const NcclRow& row : rows) {
       Json r = Json::object();
-      r.set("bytes", row.bytes);
-      r.set("time_us", row.time_us);
-      r.set("algbw_gbs", row.algbw);
-      r.set("busbw_gbs", row.busbw);
+      r.set("bytes", row.bytes.count);
+      r.set("time_us", row.time.seconds() * 1e6);
+      r.set("algbw_gbs", row.algbw_gbs);
+      r.set("busbw_gbs", row.busbw_gbs);
       r.set("algorithm", row.algorithm);
-      r.set("protocol", "simple");
+      r.set("protocol", row.protocol);
       r.set("channels", std::uint64_t{row.channels});
+      r.set("bottleneck", row.bottleneck);
       list.push(std::move(r));
     }
     return out;
   }
 
   std::string text(const Fabric& fabric, CollectiveKind kind, std::size_t ranks,
-                   const std::vector<Row>& rows) const {
+                   const std::vector<NcclRow>& rows, const NcclSetup& setup, bool nccl) const {
     const bool reduces = kind == CollectiveKind::all_reduce ||
                          kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::reduce;
     const bool rooted = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ||
                         kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
     std::string out = fmt::format("# {} predicted by weft {} on {}, {} ranks\n", test_,
                                   WEFT_VERSION, fabric.spec().name, ranks);
-    out += fmt::format("# software costs assumed: launch {}, step {}, network step {}\n#\n",
-                       weft::to_text(kNcclCosts.launch), weft::to_text(kNcclCosts.step),
-                       weft::to_text(kNcclCosts.network_step));
+    out += nccl ? fmt::format("# NCCL {}, harness {}\n#\n", version_text(setup.version),
+                              write_config(setup.harness).text)
+                : fmt::format("# not NCCL: assumed costs: launch {}, step {}, network step {}\n#\n",
+                              weft::to_text(kOtherCosts.launch), weft::to_text(kOtherCosts.step),
+                              weft::to_text(kOtherCosts.network_step));
     out += fmt::format(
-        "#{:>12}{:>14}{:>10}{:>8}{:>8}{:>10}{:>8}{:>8}{:>7}{:>10}{:>8}{:>8}{:>7}  algorithm\n",
+        "#{:>12}{:>14}{:>10}{:>8}{:>8}{:>10}{:>8}{:>8}{:>7}{:>10}{:>8}{:>8}{:>7}  {:<24}{}\n",
         "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time",
-        "algbw", "busbw", "#wrong");
+        "algbw", "busbw", "#wrong", "chosen", "held back by");
     out += fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>8}{:>10}{:>8}{:>8}{:>7}{:>10}{:>8}{:>8}{:>7}\n",
                        "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)",
                        "(GB/s)", "(GB/s)", "");
     double sum = 0;
-    for (const Row& row : rows) {
+    for (const NcclRow& row : rows) {
       const std::string figures =
-          fmt::format("{:>10.2f}{:>8.2f}{:>8.2f}{:>7}", row.time_us, row.algbw, row.busbw, "N/A");
-      out += fmt::format(" {:>12}{:>14}{:>10}{:>8}{:>8}{}{}  {} x{}\n", row.bytes, row.bytes / 4,
-                         "float", reduces ? "sum" : "none", rooted ? 0 : -1, figures, figures,
-                         row.algorithm, row.channels);
-      sum += row.busbw;
+          fmt::format("{:>10.2f}{:>8.2f}{:>8.2f}{:>7}", row.time.seconds() * 1e6, row.algbw_gbs,
+                      row.busbw_gbs, "N/A");
+      out += fmt::format(
+          " {:>12}{:>14}{:>10}{:>8}{:>8}{}{}  {:<24}{}\n", row.bytes.count, row.bytes.count / 4,
+          "float", reduces ? "sum" : "none", rooted ? 0 : -1, figures, figures,
+          fmt::format("{}/{} x{}", row.algorithm, row.protocol, row.channels), row.bottleneck);
+      sum += row.busbw_gbs;
     }
     if (!rows.empty())
       out +=
@@ -214,7 +301,8 @@ class NcclTests final : public Command {
     return out;
   }
 
-  std::string test_, fabric_, from_ = "8", to_ = "8G", algorithm_, proto_, nccl_, fidelity_;
+  std::string test_, fabric_, from_ = "8", to_ = "8G", algorithm_, proto_, nccl_, harness_, tuner_,
+                              fidelity_;
   double factor_ = 2;
   std::optional<std::int64_t> gpus_, nodes_, per_node_;
   std::vector<std::string> env_, sets_;

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/nccl/communicator.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/core/check.hpp"
+#include "sim/core/hash.hpp"
+#include "sim/core/text.hpp"
+
+namespace weft {
+namespace {
+
+using enum CollectiveKind;
+
+// Buffers of a channel (NCCL src/init.cc, src/include/device.h): 4 MiB for Simple in 8 steps; an LL buffer holds 256 KiB of
+// data, LL128 4.6 MB.
+constexpr Bytes kSimpleStep = 512_KiB;
+constexpr std::int64_t kRingChunkSteps = 4;
+constexpr Bytes kLlChunk = 32_KiB;
+constexpr Bytes kLl128Chunk{576'000};
+constexpr Bytes kNvlsChunk = 128_KiB;
+constexpr Bytes kNetSendChunk = 128_KiB, kNvlinkSendChunk = 512_KiB, kPcieSendChunk = 128_KiB;
+constexpr std::uint32_t kLlThreads = 512, kLl128Threads = 640, kSimpleThreads = 512,
+                        kLeastThreads = 96;
+constexpr double kNvlsFill = 1.5;  // rounds
+
+std::uint32_t u32(std::size_t n) { return static_cast<std::uint32_t>(n); }
+
+Bytes part_of(double bytes) { return {static_cast<std::int64_t>(std::ceil(bytes))}; }
+
+double wire_overhead(NcclProtocol protocol) {
+  switch (protocol) {
+    case NcclProtocol::ll:
+      return 2;
+    case NcclProtocol::ll128:
+      return 128.0 / 120;
+    case NcclProtocol::simple:
+      return 1;
+  }
+  return 1;
+}
+
+std::uint32_t log2_up(std::size_t n) { return n < 2 ? 0 : u32(std::bit_width(n - 1)); }
+
+std::uint64_t same_edges(NcclAlgorithm algorithm, NcclProtocol protocol, CollectiveKind kind,
+                         std::uint64_t detail) {
+  std::uint64_t key = mix64(static_cast<std::uint64_t>(algorithm) + 1);
+  key = mix64(key ^ (static_cast<std::uint64_t>(protocol) + 1));
+  key = mix64(key ^ (static_cast<std::uint64_t>(kind) + 1));
+  return mix64(key ^ detail) | 1;
+}
+
+template <class Enum>
+std::string_view name_of(Enum value) {
+  return enum_names(Enum{})[static_cast<std::size_t>(value)].name;
+}
+
+}  // namespace
+
+// One process per GPU, and one process for all GPUs of a node whose launches follow each other. Fitted on the tables of
+// tests/validation that say how they were run; `unknown` on those that do not.
+NcclHarnessCosts nccl_harness_costs(NcclHarness harness) {
+  switch (harness) {
+    case NcclHarness::process_per_gpu:
+      return {5'500_ns, 90_ns, false};
+    case NcclHarness::one_process:
+      return {3'100_ns, 190_ns, true};
+    case NcclHarness::graph:
+      return {3_us, 50_ns, false};
+    case NcclHarness::unknown:
+      return {22_us, 500_ns, false};
+  }
+  return {};
+}
+
+NcclCommunicator::NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpus,
+                                   const NcclSetup& setup)
+    : fabric_(fabric),
+      gpus_(std::move(gpus)),
+      setup_(setup),
+      topology_(nccl_topology(fabric, gpus_, setup.version, setup.environment)),
+      release_(nccl_release(setup.version)),
+      harness_(nccl_harness_costs(setup.harness)) {
+  Diagnostics out;
+  NcclEnvironment environment = setup.environment;
+  if (!setup.algorithm.empty()) environment.variables["NCCL_ALGO"] = setup.algorithm;
+  if (!setup.protocol.empty()) environment.variables["NCCL_PROTO"] = setup.protocol;
+  filter_ = nccl_filter(environment, out);
+  out.throw_if_errors();
+  std::map<ServerId, std::uint32_t> used;
+  for (const NodeId gpu : gpus_) {
+    const ServerId server = fabric.node(gpu).server;
+    const auto [it, fresh] = used.try_emplace(server, 0);
+    node_of_.push_back(server.v);
+    local_.push_back(it->second++);
+    most_local_ = std::max(most_local_, it->second);
+    const ServerType& type = fabric.type_of(server);
+    if (!fresh) continue;
+    const auto position = std::ranges::find(type.gpus, fabric.node(gpu).index) - type.gpus.begin();
+    const GpuSpec& spec = type.gpu_specs[static_cast<std::size_t>(position)];
+    if (spec.kernels && (used.size() == 1 || spec.kernels->ll_step > kernels_.ll_step))
+      kernels_ = *spec.kernels;
+    if (!type.nic_specs.empty() && type.nic_specs.front().proxy)
+      proxy_ = *type.nic_specs.front().proxy;
+    if (type.reduction && type.reduction->rate && spec.nvlink)
+      switch_rate_ = scaled(*type.reduction->rate, spec.nvlink->links);
+  }
+}
+
+Time NcclCommunicator::launch() const {
+  return harness_.launch * static_cast<std::int64_t>(harness_.all_local ? most_local_ : 1);
+}
+
+Time NcclCommunicator::stagger(std::uint32_t channel) const {
+  return harness_.per_channel * (static_cast<std::int64_t>(harness_.all_local ? most_local_ : 1) *
+                                 static_cast<std::int64_t>(channel));
+}
+
+CollectiveOptions NcclCommunicator::options(const NcclPlan& plan) const {
+  CollectiveOptions out;
+  out.routing = fabric_.routing();
+  out.costs.launch = launch();
+  switch (plan.protocol) {
+    case NcclProtocol::ll:
+      out.costs.step = kernels_.ll_step;
+      out.costs.network_step = proxy_.ll_step;
+      break;
+    case NcclProtocol::ll128:
+      out.costs.step = kernels_.ll128_step;
+      out.costs.network_step = proxy_.ll_step;
+      break;
+    case NcclProtocol::simple:
+      out.costs.step = kernels_.simple_step;
+      out.costs.network_step = proxy_.simple_step;
+      break;
+  }
+  const auto off = [&](const char* name, std::string_view value) {
+    const std::string* text = setup_.environment.find(name);
+    return text != nullptr && *text == value;
+  };
+  out.peer_access = !off("NCCL_P2P_DISABLE", "1") && !off("NCCL_P2P_LEVEL", "LOC");
+  out.gpudirect = !off("NCCL_NET_GDR_LEVEL", "LOC") && !off("NCCL_NET_GDR_LEVEL", "0");
+  return out;
+}
+
+NcclPlan NcclCommunicator::plan(CollectiveKind kind, Bytes bytes) const {
+  if (kind == all_to_all || kind == gather || kind == scatter || kind == send_recv)
+    return plan_sends(kind, bytes);
+  NcclPlan plan;
+  if (gpus_.size() < 2) return plan;
+  const auto choices = nccl_choices(topology_, release_, filter_, kind, bytes);
+  if (choices.empty()) {
+    throw InputError(
+        fmt::format("error: NCCL has no {} here that the given algorithm and protocol allow\n"
+                    "    leave --algo, --proto, NCCL_ALGO and NCCL_PROTO out, or see `weft topo "
+                    "FABRIC --nccl`\n",
+                    name_of(kind)));
+  }
+  plan.algorithm = choices.front().algorithm;
+  plan.protocol = choices.front().protocol;
+  plan.believed_us = choices.front().believed_us;
+  const auto count = static_cast<double>(bytes.count);
+  const bool in_switch =
+      plan.algorithm == NcclAlgorithm::nvls || plan.algorithm == NcclAlgorithm::nvls_tree;
+  plan.channels = std::max<std::uint32_t>(
+      1, in_switch ? topology_.nvls_channels : u32(topology_.connections.rings.size()));
+  if (in_switch) {
+    plan.threads = kLl128Threads;
+    // NCCL shrinks the chunk until an operation has enough rounds (src/enqueue.cc).
+    const double heads = topology_.connections.nvls_heads.empty()
+                             ? static_cast<double>(most_local_)
+                             : static_cast<double>(topology_.connections.nvls_heads.size());
+    const double operations = plan.channels * heads;
+    const bool tree = plan.algorithm == NcclAlgorithm::nvls_tree;
+    plan.chunk = tree && topology_.nodes >= 4 ? 64_KiB : kNvlsChunk;
+    const auto shrink = [&](double rounds, Bytes to) {
+      if (plan.chunk > to && count < rounds * operations * plan.chunk.value()) plan.chunk = to;
+    };
+    if (tree) {
+      shrink(4, 64_KiB);
+      shrink(1, 32_KiB);
+    } else {
+      shrink(64, 64_KiB);
+      shrink(8, 32_KiB);
+      shrink(2, 16_KiB);
+    }
+    return plan;
+  }
+  double threshold = plan.protocol == NcclProtocol::simple ? 64 : 8;
+  if (plan.protocol == NcclProtocol::ll && plan.algorithm == NcclAlgorithm::ring)
+    threshold *= static_cast<double>(gpus_.size());
+  std::uint32_t threads = plan.protocol == NcclProtocol::ll      ? kLlThreads
+                          : plan.protocol == NcclProtocol::ll128 ? kLl128Threads
+                                                                 : kSimpleThreads;
+  std::uint32_t channels = plan.channels;
+  while (channels > 1 && count < channels * threads * threshold) --channels;
+  while (threads % 128 == 0 && count < channels * threads * threshold) threads /= 2;
+  plan.channels = channels;
+  plan.threads =
+      plan.algorithm == NcclAlgorithm::tree ? kLl128Threads : std::max(threads, kLeastThreads);
+  plan.chunk = plan.protocol == NcclProtocol::ll      ? kLlChunk
+               : plan.protocol == NcclProtocol::ll128 ? kLl128Chunk
+               : plan.algorithm == NcclAlgorithm::ring && kind != broadcast && kind != reduce
+                   ? kSimpleStep * kRingChunkSteps
+                   : kSimpleStep;
+  return plan;
+}
+
+// Channels of a send: from the least that still gives every rank one, doubled while a part is long (src/enqueue.cc).
+NcclPlan NcclCommunicator::plan_sends(CollectiveKind kind, Bytes bytes) const {
+  NcclPlan plan;
+  plan.sends = true;
+  const bool network = topology_.nodes > 1;
+  plan.chunk = network                    ? kNetSendChunk
+               : topology_.graphs.empty() ? kPcieSendChunk
+                                          : kNvlinkSendChunk;
+  if (const auto ring = topology_.graphs.find(NcclPattern::ring);
+      !network && ring != topology_.graphs.end() && ring->second.type_intra > NcclPath::nvb)
+    plan.chunk = kPcieSendChunk;
+  const double ranks = static_cast<double>(gpus_.size());
+  const double part = kind == send_recv ? bytes.value() : bytes.value() / ranks;
+  const std::uint32_t most = std::max<std::uint32_t>(1, topology_.p2p_channels_per_peer);
+  std::uint32_t least = most;
+  while (least > 1 && least * ranks > topology_.p2p_channels) least /= 2;
+  const double least_part = plan.chunk.value() / (network ? 2 : 8);
+  const double most_part = plan.chunk.value() * (network ? 1 : 32);
+  std::uint32_t channels = static_cast<std::uint32_t>(
+      std::clamp(std::ceil(part / least_part), 1.0, static_cast<double>(least)));
+  while (part / channels > most_part && channels <= most / 2) channels *= 2;
+  plan.channels = channels;
+  return plan;
+}
+
+Edge NcclCommunicator::edge(std::uint32_t src, std::uint32_t dst, double weight,
+                            NcclProtocol protocol) const {
+  const bool network = src != kSwitch && dst != kSwitch && !same_node(src, dst);
+  const double reached = network ? proxy_.efficiency
+                         : topology_.graphs.contains(NcclPattern::ring) &&
+                                 topology_.graphs.at(NcclPattern::ring).type_intra <= NcclPath::nvb
+                             ? kernels_.efficiency
+                             : 1;
+  return {src, dst, weight * wire_overhead(protocol) / reached};
+}
+
+// Of the bytes that cross an edge once.
+Bandwidth NcclCommunicator::channel_cap(const NcclPlan& plan) const {
+  Bandwidth cap = scaled(kernels_.channel_rate, 1 / wire_overhead(plan.protocol));
+  if (plan.protocol == NcclProtocol::ll && topology_.nodes > 1) {
+    const std::size_t scale = std::min<std::size_t>(topology_.nodes, 3) - 1;
+    const double most = release_.ll_max[topology_.amd_cpu ? 1 : 0][scale];
+    const Bandwidth limit{static_cast<std::int64_t>(
+        most * 8e9 / static_cast<double>(topology_.connections.rings.size()))};
+    cap = cap.bps > 0 ? std::min(cap, limit) : limit;
+  }
+  return cap;
+}
+
+void NcclCommunicator::add_ring(Phase& phase, const NcclPlan& plan, CollectiveKind kind,
+                                Bytes bytes, std::uint32_t root) const {
+  const auto n = static_cast<double>(gpus_.size());
+  const double nodes = static_cast<double>(topology_.nodes);
+  const bool whole = kind == broadcast || kind == reduce;
+  const double steps = kind == all_reduce ? 2 * (n - 1) : n - 1;
+  const double across = topology_.nodes > 1 ? steps * nodes / n : 0;
+  const double each = whole ? bytes.value() : bytes.value() * steps / n;
+  for (std::uint32_t c = 0; c < plan.channels; ++c) {
+    const NcclConnections::Ring& ring =
+        topology_.connections.rings[c % topology_.connections.rings.size()];
+    Channel& channel = phase.channels.emplace_back(Channel{.form = Channel::Form::paced});
+    channel.edges.reserve(ring.ranks.size());
+    for (std::size_t i = 0; i < ring.ranks.size(); ++i) {
+      const std::uint32_t src = ring.ranks[i], dst = ring.ranks[(i + 1) % ring.ranks.size()];
+      if (whole && (kind == broadcast ? dst == root : src == root)) continue;
+      Edge& added = channel.edges.emplace_back(edge(src, dst, 1, plan.protocol));
+      if (same_node(src, dst) || ring.nics.empty()) continue;
+      added.src_nic = ring.nics[src][1];
+      added.dst_nic = ring.nics[dst][0];
+    }
+    channel.bytes = part_of(each / plan.channels);
+    channel.local_steps = steps - across;
+    channel.network_steps = across;
+    channel.cap = channel_cap(plan);
+    channel.start = stagger(c);
+    channel.same_as = same_edges(plan.algorithm, plan.protocol, kind, c);
+  }
+}
+
+void NcclCommunicator::add_tree(Phase& phase, const NcclPlan& plan, Bytes bytes) const {
+  const auto& trees = topology_.connections.trees;
+  for (std::uint32_t c = 0; c < plan.channels; ++c) {
+    const NcclConnections::Tree& tree = trees[c % trees.size()];
+    Channel& channel = phase.channels.emplace_back(Channel{.form = Channel::Form::paced});
+    // The deepest way to the root, counted by kind of hop.
+    double local = 0, network = 0;
+    for (std::uint32_t r = 0; r < tree.up.size(); ++r) {
+      double l = 0, w = 0;
+      std::size_t bound = tree.up.size();
+      for (std::uint32_t at = r; tree.up[at] != NcclConnections::kNoRank && bound > 0; --bound) {
+        (same_node(at, tree.up[at]) ? l : w) += 1;
+        at = tree.up[at];
+      }
+      if (l * kernels_.simple_step.seconds() + w * proxy_.simple_step.seconds() >
+          local * kernels_.simple_step.seconds() + network * proxy_.simple_step.seconds()) {
+        local = l;
+        network = w;
+      }
+      const std::uint32_t parent = tree.up[r];
+      if (parent == NcclConnections::kNoRank) continue;
+      Edge up = edge(r, parent, 1, plan.protocol), down = edge(parent, r, 1, plan.protocol);
+      if (!same_node(r, parent) && r < tree.nics.size()) up.src_nic = down.dst_nic = tree.nics[r];
+      channel.edges.push_back(up);
+      channel.edges.push_back(down);
+    }
+    channel.bytes = part_of(bytes.value() / plan.channels);
+    channel.local_steps = 2 * local;
+    channel.network_steps = 2 * network;
+    channel.cap = channel_cap(plan);
+    channel.start = stagger(c);
+    channel.same_as = same_edges(plan.algorithm, plan.protocol, all_reduce, c);
+  }
+}
+
+void NcclCommunicator::add_switch(Phase& phase, const NcclPlan& plan, CollectiveKind kind,
+                                  Bytes bytes) const {
+  const double n = most_local_;
+  const bool both = kind == all_reduce;
+  Channel& channel = phase.channels.emplace_back(Channel{.form = Channel::Form::paced});
+  const double own = 1 / n;
+  for (std::uint32_t r = 0; r < gpus_.size(); ++r) {
+    const double up = both ? 1 + own : kind == reduce_scatter ? 1 : own;
+    const double down = both ? 1 + own : kind == reduce_scatter ? own : 1;
+    channel.edges.push_back({r, kSwitch, up});
+    channel.edges.push_back({kSwitch, r, down});
+  }
+  channel.bytes = bytes;
+  if (switch_rate_.bps > 0) channel.cap = scaled(switch_rate_, both ? n / (n + 1) : 1);
+  const auto heads = topology_.connections.nvls_heads;
+  const double per_round =
+      plan.chunk.value() * plan.channels * (heads.empty() ? n : static_cast<double>(heads.size()));
+  const double rounds = std::max(1.0, bytes.value() / per_round);
+  const double seconds_per_byte = channel.cap.bps > 0 ? 1 / channel.cap.bytes_per_s() : 0;
+  const double round_s = std::min(per_round, bytes.value()) * seconds_per_byte;
+  channel.lead = Time{static_cast<std::int64_t>(
+      (round_s * kNvlsFill + kernels_.nvls_round.seconds() * (rounds + kNvlsFill)) * 1e12)};
+  channel.local_steps = 2;
+  channel.start = stagger(plan.channels - 1);
+  channel.same_as = same_edges(plan.algorithm, plan.protocol, kind, 0);
+  if (topology_.nodes < 2) return;
+  // Between nodes the heads pass their parts on: along trees, or to the reducing network.
+  const double part = heads.empty() ? own : 1 / static_cast<double>(heads.size());
+  std::vector<std::vector<std::uint32_t>> nodes;
+  std::map<std::uint32_t, std::size_t> position;
+  for (std::uint32_t r = 0; r < gpus_.size(); ++r) {
+    const auto [it, fresh] = position.try_emplace(node_of_[r], nodes.size());
+    if (fresh) nodes.emplace_back();
+    nodes[it->second].push_back(r);
+  }
+  const std::size_t m = nodes.size();
+  for (std::size_t h = 0; h < std::max<std::size_t>(1, heads.size()); ++h) {
+    const std::uint32_t head = heads.empty() ? 0 : heads[h];
+    const auto rank = [&](std::size_t node) {
+      return nodes[node][std::min<std::size_t>(head, nodes[node].size() - 1)];
+    };
+    if (plan.algorithm == NcclAlgorithm::nvls) {  // CollNet: each part once up and once down
+      for (std::size_t k = 0; k < m; ++k)
+        channel.edges.push_back(edge(rank(k), rank((k + 1) % m), part, plan.protocol));
+      continue;
+    }
+    const NcclConnections::Tree& tree =
+        topology_.connections.trees[h % topology_.connections.trees.size()];
+    for (std::size_t k = 0; k < m; ++k) {
+      // The parent node of node k in this channel's tree.
+      for (const std::uint32_t r : nodes[k]) {
+        const std::uint32_t parent = tree.up[r];
+        if (parent == NcclConnections::kNoRank || same_node(r, parent)) continue;
+        const std::size_t up = position.at(node_of_[parent]);
+        channel.edges.push_back(edge(rank(k), rank(up), part, plan.protocol));
+        channel.edges.push_back(edge(rank(up), rank(k), part, plan.protocol));
+        break;
+      }
+    }
+  }
+  channel.network_steps = plan.algorithm == NcclAlgorithm::nvls ? 2 : 2 * log2_up(m);
+}
+
+// All-gather and reduce-scatter over one GPU per node in ceil(log2 N) steps at distances 1, 2, 4 ...
+void NcclCommunicator::add_pat(Phase& phase, const NcclPlan& plan, Bytes bytes) const {
+  const std::uint32_t n = u32(gpus_.size());
+  Channel& channel = phase.channels.emplace_back(Channel{.form = Channel::Form::paced});
+  for (std::uint32_t distance = 1; distance < n; distance *= 2) {
+    const double parts = std::min(distance, n - distance);
+    for (std::uint32_t r = 0; r < n; ++r)
+      channel.edges.push_back(edge(r, (r + distance) % n, parts, plan.protocol));
+  }
+  channel.bytes = part_of(bytes.value() / n);
+  channel.network_steps = log2_up(n);
+  channel.start = stagger(plan.channels - 1);
+  channel.same_as = same_edges(plan.algorithm, plan.protocol, all_gather, 0);
+}
+
+void NcclCommunicator::add_sends(Phase& phase, const NcclPlan& plan, CollectiveKind kind,
+                                 Bytes bytes, std::uint32_t root) const {
+  const std::uint32_t n = u32(gpus_.size());
+  Channel& channel = phase.channels.emplace_back(Channel{.form = Channel::Form::paced});
+  const double remote_peers = n - most_local_, local_peers = most_local_ - 1;
+  const bool parts = kind != send_recv;
+  channel.bytes = part_of(parts ? bytes.value() / n : bytes.value());
+  channel.same_as = same_edges(plan.algorithm, plan.protocol, kind, root);
+  channel.start = stagger(std::min<std::uint32_t>(plan.channels * (n - 1), topology_.p2p_channels));
+  if (kind == send_recv) {
+    for (std::uint32_t r = 0; r < n; ++r)
+      channel.edges.push_back(edge(r, (r + 1) % n, 1, plan.protocol));
+    channel.local_steps = local_peers > 0 ? 1 : 0;
+    channel.network_steps = remote_peers > 0 ? 1 : 0;
+    channel.cap = scaled(kernels_.channel_rate, plan.channels);
+    return;
+  }
+  // Peers are served in turn; half of the posts through NICs hide behind the other half.
+  channel.local_steps = local_peers;
+  channel.network_steps = remote_peers / 2;
+  const NcclProtocol protocol = plan.protocol;
+  channel.generate = [this, n, kind, root, protocol](const EdgeSink& sink) {
+    for (std::uint32_t src = 0; src < n; ++src) {
+      for (std::uint32_t dst = 0; dst < n; ++dst) {
+        if (src == dst || (kind == gather && dst != root) || (kind == scatter && src != root))
+          continue;
+        sink(edge(src, dst, 1, protocol));
+      }
+    }
+  };
+}
+
+Schedule NcclCommunicator::schedule(const NcclPlan& plan, CollectiveKind kind, Bytes bytes,
+                                    std::uint32_t root) const {
+  Schedule out;
+  out.algorithm = plan.sends ? "send_recv" : std::string(name_of(plan.algorithm));
+  out.request = {.kind = kind, .size = bytes, .root = root, .channels = plan.channels};
+  out.ranks = u32(gpus_.size());
+  if (out.ranks < 2) return out;
+  Phase phase;
+  if (plan.sends) {
+    add_sends(phase, plan, kind, bytes, root);
+  } else {
+    switch (plan.algorithm) {
+      case NcclAlgorithm::ring:
+        add_ring(phase, plan, kind, bytes, root);
+        break;
+      case NcclAlgorithm::tree:
+        add_tree(phase, plan, bytes);
+        break;
+      case NcclAlgorithm::pat:
+        add_pat(phase, plan, bytes);
+        break;
+      default:
+        add_switch(phase, plan, kind, bytes);
+    }
+  }
+  out.phases.push_back(std::move(phase));
+  return out;
+}
+
+}  // namespace weft

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL does with one operation of one communicator, and what that costs: from the tuner's choice to channels of data.
+//
+// Channels. The operation is cut over the channels it uses. NCCL takes channels and threads away from small operations: as
+//           long as bytes < channels x threads x threshold (8 B for LL x ranks on rings and LL128, 64 B for Simple).
+// Ring.     Each channel sends its part around its ring: 2 (N-1) steps for all_reduce, N-1 otherwise; a step costs a
+//           protocol's hop, inside a server or through a NIC, and bytes follow at the rate of the slowest shared link.
+// Tree.     Up and down at once; chains inside nodes, a double binary tree between. Steps: twice the depth.
+// NVLS.     Rounds of one chunk per channel and head through the reducing switch. A round moves channels x heads x chunk
+//           bytes and costs nvls_round beside them; filling the pipeline (scatter, reduce, gather) takes 1.5 rounds.
+// Protocol. LL doubles the bytes, LL128 adds 1/15; Simple adds none. Kernels reach KernelsSpec::efficiency of a scale-up
+//           link, connections ProxySpec::efficiency of a port; one channel moves at most KernelsSpec::channel_rate.
+// Sends.    all_to_all, gather, scatter, send_recv are sends and receives: a step per peer, then all at once.
+// Launch.   The harness starts the kernel (NcclHarnessCosts): once, and a little later for every further channel.
+// Source:   NCCL src/enqueue.cc, src/device, src/init.cc, releases 2.5 to 2.30; costs are fitted, see configs.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/nccl/predict.hpp"
+#include "models/nccl/tuner.hpp"
+#include "sim/run/collective_ops.hpp"
+
+namespace weft {
+
+// What starting an operation costs: fitted per way of launching.
+struct NcclHarnessCosts {
+  Time launch;             // of the first block, per GPU that one process drives
+  Time per_channel;        // until the next channel's block starts, per such GPU
+  bool all_local = false;  // one process drives all GPUs of the node
+};
+NcclHarnessCosts nccl_harness_costs(NcclHarness harness);
+
+// How one operation is carried out.
+struct NcclPlan {
+  NcclAlgorithm algorithm = NcclAlgorithm::ring;
+  NcclProtocol protocol = NcclProtocol::simple;
+  std::uint32_t channels = 1, threads = 512;
+  Bytes chunk{0};
+  bool sends = false;  // made of sends and receives: no algorithm is chosen
+  double believed_us = 0;
+};
+
+class NcclCommunicator {
+ public:
+  // Throws InputError: a variable or release that is not known, ranks that cannot reach each other.
+  NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpus, const NcclSetup& setup);
+
+  // Throws InputError when NCCL_ALGO and NCCL_PROTO leave nothing that can do it.
+  NcclPlan plan(CollectiveKind kind, Bytes bytes) const;
+  Schedule schedule(const NcclPlan& plan, CollectiveKind kind, Bytes bytes,
+                    std::uint32_t root = 0) const;
+  CollectiveOptions options(const NcclPlan& plan) const;
+
+  const NcclTopology& topology() const { return topology_; }
+  std::span<const NodeId> gpus() const { return gpus_; }
+  Time launch() const;  // until the first channel starts
+
+ private:
+  struct Shape;
+  double overhead(NcclProtocol protocol) const;
+  void add_ring(Phase& phase, const NcclPlan& plan, CollectiveKind kind, Bytes bytes,
+                std::uint32_t root) const;
+  void add_tree(Phase& phase, const NcclPlan& plan, Bytes bytes) const;
+  void add_switch(Phase& phase, const NcclPlan& plan, CollectiveKind kind, Bytes bytes) const;
+  void add_pat(Phase& phase, const NcclPlan& plan, Bytes bytes) const;
+  void add_sends(Phase& phase, const NcclPlan& plan, CollectiveKind kind, Bytes bytes,
+                 std::uint32_t root) const;
+  NcclPlan plan_sends(CollectiveKind kind, Bytes bytes) const;
+  Edge edge(std::uint32_t src, std::uint32_t dst, double weight, NcclProtocol protocol) const;
+  Time stagger(std::uint32_t channel) const;
+  Bandwidth channel_cap(const NcclPlan& plan) const;
+  bool same_node(std::uint32_t a, std::uint32_t b) const { return node_of_[a] == node_of_[b]; }
+
+  const Fabric& fabric_;
+  std::vector<NodeId> gpus_;
+  NcclSetup setup_;
+  NcclTopology topology_;
+  NcclRelease release_;
+  NcclFilter filter_;
+  NcclHarnessCosts harness_;
+  KernelsSpec kernels_;  // of the slowest GPU
+  ProxySpec proxy_;
+  std::vector<std::uint32_t> node_of_;  // by rank: server
+  std::vector<std::uint32_t> local_;    // by rank: position in its node
+  std::uint32_t most_local_ = 1;        // GPUs of the fullest node
+  Bandwidth switch_rate_{0};            // of the reducing switches per GPU
+};
+
+}  // namespace weft

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of nccl-tests, by its header. Rows without a header are read by their shape, and then only when size, time and
+// algbw agree; a row that does not parse completely is not used.
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "calibrate/import/nccl_row.hpp"
+
+namespace weft {
+namespace {
+
+// The word after `key` among the words of a line.
+std::optional<std::string_view> value_after(const std::vector<Word>& words, std::string_view key) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i].text == key) return words[i + 1].text;
+  }
+  return std::nullopt;
+}
+
+class TextReader {
+ public:
+  TextReader(std::uint32_t file, IgnoredLines& ignored) : file_(file), ignored_(ignored) {}
+
+  void line(const LogLine& line) {
+    const std::string_view text = trimmed(line.text);
+    if (line.damaged) {
+      drop_fragment();
+      return begins_with_digit(text) ? ignored_.row(line, "it holds broken escape codes")
+                                     : ignored_.noise(line);
+    }
+    if (take_header(line, text)) return;
+    header_open_ = false;
+    if (begins_with_digit(text) || fragment_) return take_row(line);
+    if (text.empty()) return;
+    if (!take_words(line, text)) ignored_.noise(line);
+  }
+
+  NcclLog finish() {
+    drop_fragment();
+    if (log_.tables.size() > 1 && log_.tables.back().rows.empty()) log_.tables.pop_back();
+    return std::move(log_);
+  }
+
+ private:
+  // ---- the header, which a terminal may have wrapped
+
+  bool take_header(const LogLine& line, std::string_view text) {
+    auto columns = nccl_header_of(text);
+    if (!columns) return false;
+    if (columns->front() == NcclColumn::size) {
+      drop_fragment();
+      columns_ = *columns;
+      if (!table().rows.empty()) begin_table();
+    } else if (header_open_) {
+      columns_.insert(columns_.end(), columns->begin(), columns->end());
+    } else {
+      return false;
+    }
+    header_open_ = line.finished;
+    if (is_complete_header(columns_)) {
+      log_.header = true;
+      const auto has = [&](NcclColumn c) {
+        return std::ranges::find(columns_, c) != columns_.end();
+      };
+      log_.cpu_time = has(NcclColumn::cpu_time);
+      log_.old_error = has(NcclColumn::error);
+    }
+    return true;
+  }
+
+  // ---- rows
+
+  void take_row(const LogLine& line) {
+    std::string why;
+    if (fragment_ && line.number <= fragment_->number + 3) {
+      // A terminal breaks a long line in the middle of a cell or between two.
+      LogLine joined = *fragment_;
+      joined.finished = line.finished;
+      for (const std::string_view gap : {"", " "}) {
+        joined.text = fmt::format("{}{}{}", fragment_->text, gap, line.text);
+        if (auto row = read_nccl_row(joined.text, line.finished, columns_, why)) {
+          fragment_.reset();
+          return add_row(joined, std::move(*row));
+        }
+      }
+    }
+    if (!begins_with_digit(line.text)) {
+      drop_fragment();
+      if (!take_words(line, trimmed(line.text))) ignored_.noise(line);
+      return;
+    }
+    if (auto row = read_nccl_row(line.text, line.finished, columns_, why)) {
+      drop_fragment();
+      return add_row(line, std::move(*row));
+    }
+    if (fragment_ && words_of(line.text).size() < 6) {  // the middle of a line broken twice
+      fragment_->text += line.text;
+      return;
+    }
+    drop_fragment();
+    if (words_of(line.text).size() < 3) return ignored_.noise(line);
+    fragment_ = line;
+    fragment_why_ = why;
+  }
+
+  void drop_fragment() {
+    if (fragment_) ignored_.row(*fragment_, fragment_why_);
+    fragment_.reset();
+  }
+
+  void add_row(const LogLine& line, NcclLogRow row) {
+    row.place = place_in(line, file_);
+    const auto key = std::tuple(row.bytes, row.type, row.operation, row.root.value_or(-1));
+    if (keys_.contains(key) || table().average) begin_table();
+    keys_.insert(key);
+    table().rows.push_back(std::move(row));
+  }
+
+  NcclTable& table() {
+    if (log_.tables.empty()) log_.tables.emplace_back();
+    return log_.tables.back();
+  }
+  void begin_table() {
+    if (table().rows.empty()) return;
+    NcclTable next;
+    log_.tables.push_back(std::move(next));
+    keys_.clear();
+  }
+
+  // ---- other lines of nccl-tests
+
+  bool take_words(const LogLine& line, std::string_view text) {
+    while (text.starts_with("#")) text = trimmed(text.substr(1));
+    if (text.empty() || text.starts_with("(B)") || text.starts_with("out-of-place") ||
+        text == "Using devices")
+      return true;
+    const std::vector<Word> words = words_of(text);
+    return take_footer(line, text) || take_start(line, text, words) || take_device(line, words) ||
+           take_nccl(text, words) || take_failure(line, text);
+  }
+
+  bool take_footer(const LogLine& line, std::string_view text) {
+    const auto value = [&](std::string_view key) -> std::optional<std::string_view> {
+      const auto rest = after(text, key);
+      const auto number = rest ? after(*rest, ":") : std::nullopt;
+      if (!number) return std::nullopt;
+      return number->substr(0, number->find(' '));
+    };
+    if (const auto average = value("Avg bus bandwidth")) {
+      if (line.finished && !table().average) table().average = parse_printed(*average);
+      table().below = place_in(line, file_);
+      return true;
+    }
+    if (const auto wrong = value("Out of bounds values")) {
+      table().out_of_bounds = parse_whole(*wrong);
+      if (text.find("FAILED") != std::string_view::npos && table().out_of_bounds.value_or(0) == 0)
+        table().out_of_bounds = 1;
+      table().below = place_in(line, file_);
+      return true;
+    }
+    return false;
+  }
+
+  bool take_start(const LogLine& line, std::string_view text, const std::vector<Word>& words) {
+    if (words[0].text == "nccl-tests" && words.size() > 2 && words[1].text == "version") {
+      if (line.finished || words.size() > 3) log_.version = words[2].text;
+      return true;
+    }
+    if (words[0].text == "nThread" || text.starts_with("nThreads ")) {
+      take_settings(words);
+      return true;
+    }
+    const std::string program = collective_of_program(text);
+    if (program.empty()) return false;
+    if (text.starts_with("Collective test concluded")) {
+      if (table().program.empty()) table().program = program;
+    } else {
+      begin_table();
+      table().program = program;
+    }
+    return true;
+  }
+
+  // "nThread 1 nGpus 8 step: 2(factor) warmup iters: 5": words up to a number are its name.
+  void take_settings(const std::vector<Word>& words) {
+    std::string key;
+    for (const Word& word : words) {
+      if (begins_with_digit(word.text)) {
+        if (!key.empty()) log_.setup[key] = word.text;
+        key.clear();
+        continue;
+      }
+      if (!key.empty()) key += ' ';
+      key += word.text;
+      if (key.ends_with(":")) key.pop_back();
+    }
+  }
+
+  bool take_device(const LogLine& line, const std::vector<Word>& words) {
+    if (words[0].text != "Rank" || words.size() < 6) return false;
+    const auto rank = parse_whole(words[1].text);
+    const auto host = value_after(words, "on");
+    const auto device = value_after(words, "device");
+    const bool in_range = rank && *rank >= 0 && *rank <= 10'000'000;
+    if (!in_range || !host || !device || !line.finished) return false;
+    MeasuredDevice out;
+    out.rank = static_cast<int>(*rank);
+    out.host = *host;
+    const auto number = parse_whole(*device);
+    if (number && *number >= 0 && *number <= 1'000'000) out.device = static_cast<int>(*number);
+    const std::size_t open = line.text.find('['), close = line.text.find(']');
+    if (open != std::string::npos && close != std::string::npos && close > open) {
+      out.bus = line.text.substr(open + 1, close - open - 1);
+      out.model = trimmed(std::string_view(line.text).substr(close + 1));
+    }
+    if (std::ranges::find(log_.devices, out.rank, &MeasuredDevice::rank) != log_.devices.end())
+      return true;  // the list of a second run
+    log_.devices.push_back(std::move(out));
+    return true;
+  }
+
+  // What NCCL itself says: its version, and how many ranks a communicator has.
+  bool take_nccl(std::string_view text, const std::vector<Word>& words) {
+    bool used = false;
+    if (const std::size_t at = text.find("NCCL version "); at != std::string_view::npos) {
+      const std::string_view rest = text.substr(at + 13);
+      if (log_.nccl.empty()) log_.nccl = rest.substr(0, rest.find(' '));
+      used = true;
+    }
+    for (const std::string_view key : {"nRanks", "nranks"}) {
+      const auto ranks = value_after(words, key);
+      if (!ranks) continue;
+      keep_largest(log_.stated_ranks, *ranks);
+      if (const auto nodes = value_after(words, "nNodes")) keep_largest(log_.stated_nodes, *nodes);
+      used = true;
+    }
+    return used;
+  }
+  static void keep_largest(std::optional<int>& known, std::string_view word) {
+    const auto value = parse_whole(word);
+    if (value && *value > 0 && *value < 10'000'000)
+      known = std::max(known.value_or(0), static_cast<int>(*value));
+  }
+
+  bool take_failure(const LogLine& line, std::string_view text) {
+    constexpr std::array<std::string_view, 7> kSigns{
+        "Test CUDA failure", "Test NCCL failure", "Test failure", "Segmentation fault",
+        "Bus error",         "Out of memory",     "Aborted"};
+    for (const std::string_view sign : kSigns) {
+      const std::size_t at = text.find(sign);
+      if (at == std::string_view::npos) continue;
+      if (!log_.failure.empty()) return true;
+      const std::size_t quote = text.find('\'', at), end = text.rfind('\'');
+      std::string_view what = quote != std::string_view::npos && end > quote
+                                  ? text.substr(quote + 1, end - quote - 1)
+                                  : text.substr(at);
+      for (const std::string_view article : {"an ", "a ", "the "}) {
+        if (what.starts_with(article)) what.remove_prefix(article.size());
+      }
+      if (what.ends_with(" was encountered")) what.remove_suffix(16);
+      log_.failure = what;
+      log_.failure_place = place_in(line, file_, at);
+      return true;
+    }
+    return false;
+  }
+
+  std::uint32_t file_;
+  IgnoredLines& ignored_;
+  NcclLog log_;
+  NcclColumns columns_;
+  bool header_open_ = false;
+  std::set<std::tuple<std::int64_t, std::string, std::string, int>> keys_;
+  std::optional<LogLine> fragment_;
+  std::string fragment_why_;
+};
+
+}  // namespace
+
+NcclLog read_nccl_text(std::string_view text, std::uint32_t file, IgnoredLines& ignored) {
+  TextReader reader(file, ignored);
+  for (const LogLine& line : clean_lines(text)) reader.line(line);
+  return reader.finish();
+}
+
+}  // namespace weft

@@ -335,7 +335,7 @@ class RecordReader {
         const std::int64_t size =
             bytes ? row.items[*bytes].integer : static_cast<std::int64_t>(out.bytes.count);
         out.measured = cell.number * says->factor;
-        add(std::move(out), size, cell.number, resolution[i]);
+        add_for_pairs(out, size, cell.number, resolution[i]);
       }
     }
   }
@@ -396,6 +396,21 @@ class RecordReader {
       row.gpus_per_node = ranks / divisor;
     row.label = fmt::format("{}{} gpus", row.label.empty() ? "" : row.label + ",", ranks);
     return true;
+  }
+
+  // A row of a table, once for each pair of a p2p case that lists them.
+  void add_for_pairs(const CaseRow& row, std::int64_t size, double printed, double half_digit) {
+    bool listed = false;
+    for_each_pair([&](const std::string& src, const std::string& dst) {
+      CaseRow one = row;
+      one.src = src;
+      one.dst = dst;
+      const bool single = record_.p2p.pairs.items.size() == 1;
+      if (!single) one.label += fmt::format("{}{}-{}", one.label.empty() ? "" : ",", src, dst);
+      add(std::move(one), size, printed, half_digit);
+      listed = true;
+    });
+    if (!listed) add(row, size, printed, half_digit);
   }
 
   void add(CaseRow row, std::int64_t size, double printed, double half_digit) {

@@ -95,7 +95,7 @@ Imported read_nvlink_status(std::string_view text, const std::string& file, cons
     imported.note(
         Kind::read,
         fmt::format("GPU {} ({}): {} of {} active, {:.4g} GB/s one direction", gpu.index, gpu.name,
-                    counted(static_cast<std::int64_t>(active), "link"), gpu.gbs),
+                    active, counted(static_cast<std::int64_t>(gpu.seen.size()), "link"), gpu.gbs),
         gpu.place);
     if (!gpu.down.empty() && active > 0) {
       const std::string problem =

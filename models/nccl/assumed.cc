@@ -258,6 +258,15 @@ Rules rules_of(NcclVersion version) {
   };
 }
 
+NcclPath Rules::farther(NcclPath type) const {
+  do {
+    type = static_cast<NcclPath>(static_cast<int>(type) + 1);
+  } while ((type == NcclPath::nvb && !relay_through_gpu) ||
+           (type == NcclPath::c2c && version < NcclVersion{2, 26, 0}) ||
+           (type == NcclPath::p2c && !c2c_to_nic) || (type == NcclPath::pxn && !relay_to_nic));
+  return type;
+}
+
 NcclPath Rules::p2p_level(CpuKind cpu, std::size_t gpus) const {
   using enum NcclPath;
   if (version >= NcclVersion{2, 23, 0}) return cpu == CpuKind::amd && gpus <= 2 ? sys : pxb;

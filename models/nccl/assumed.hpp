@@ -96,9 +96,9 @@ struct Rules {
   bool two_nvlink_halves_two_rings;
   NicChoice nic_choice;
   NicOrder nic_order;
-  int cross_retry;   // value of crossNic in the second try: 1 any NIC, 2 pairs of mirrored channels
-  bool crossing_costs;  // channels that leave by another NIC must be 15 % better
-  bool cross_pairs;  // odd channels mirror the NICs of the even ones
+  int cross_retry;  // value of crossNic in the second try: 1 any NIC, 2 pairs of mirrored channels
+  bool crossing_costs;     // channels that leave by another NIC must be 15 % better
+  bool cross_pairs;        // odd channels mirror the NICs of the even ones
   bool cross_any_pattern;  // ... in trees, too
   bool swap_odd_nodes;     // odd nodes exchange the rings of a pair
   bool swap_needs_even_nodes;
@@ -117,6 +117,7 @@ struct Rules {
   bool peer_channels_by_network;  // per peer as many as the NICs need, fewer for many peers
   bool nvls_by_nic;               // Blackwell over several nodes: by speed of the NICs
   NcclPath p2p_level(CpuKind cpu, std::size_t gpus) const;
+  NcclPath farther(NcclPath type) const;  // the next class that the release knows
 };
 Rules rules_of(NcclVersion version);
 

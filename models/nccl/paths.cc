@@ -212,33 +212,44 @@ std::vector<std::size_t> Paths::nearest(DeviceKind from, std::size_t index, Devi
   return out;
 }
 
-std::int32_t Paths::net_of(std::size_t gpu, std::size_t channel) const {
-  const std::vector<std::size_t> nets = nearest(DeviceKind::gpu, gpu, DeviceKind::net);
-  if (nets.empty()) return -1;
-  const std::size_t number = machine_.at(DeviceKind::gpu, gpu).number;
-  std::size_t pick = 0;
-  switch (rules_.nic_choice) {
-    case NicChoice::by_device:
-      pick = number;
-      break;
-    case NicChoice::in_turn: {
-      std::size_t sharers = 0, turn = 0;
-      for (std::size_t g = 0; g < machine_.count(DeviceKind::gpu); ++g) {
-        if (nearest(DeviceKind::gpu, g, DeviceKind::net) != nets) continue;
-        if (g == gpu) turn = sharers;
-        ++sharers;
-      }
-      pick = turn + channel * sharers;
-      break;
-    }
-    case NicChoice::mirrored_bits: {
-      const std::size_t sharers = nearest(DeviceKind::net, nets[0], DeviceKind::gpu).size();
-      pick = std::has_single_bit(nets.size()) ? bit_mirror(number, nets.size()) : number;
-      if (sharers > 0) pick += channel % ((nets.size() + sharers - 1) / sharers);
-      break;
+Paths::Choice Paths::choice_of(std::size_t gpu) const {
+  Choice out;
+  out.nets = nearest(DeviceKind::gpu, gpu, DeviceKind::net);
+  if (out.nets.empty()) return out;
+  if (rules_.nic_choice == NicChoice::mirrored_bits)
+    out.sharers = nearest(DeviceKind::net, out.nets[0], DeviceKind::gpu).size();
+  if (rules_.nic_choice == NicChoice::in_turn) {
+    out.sharers = 0;
+    for (std::size_t g = 0; g < machine_.count(DeviceKind::gpu); ++g) {
+      if (nearest(DeviceKind::gpu, g, DeviceKind::net) != out.nets) continue;
+      if (g == gpu) out.turn = out.sharers;
+      ++out.sharers;
     }
   }
-  return static_cast<std::int32_t>(nets[pick % nets.size()]);
+  return out;
+}
+
+std::int32_t Paths::pick(std::size_t gpu, const Choice& choice, std::size_t channel) const {
+  const std::size_t nets = choice.nets.size();
+  if (nets == 0) return -1;
+  const std::size_t number = machine_.at(DeviceKind::gpu, gpu).number;
+  std::size_t at = number;
+  switch (rules_.nic_choice) {
+    case NicChoice::by_device:
+      break;
+    case NicChoice::in_turn:
+      at = choice.turn + channel * choice.sharers;
+      break;
+    case NicChoice::mirrored_bits:
+      if (std::has_single_bit(nets)) at = bit_mirror(number, nets);
+      if (choice.sharers > 0) at += channel % ((nets + choice.sharers - 1) / choice.sharers);
+      break;
+  }
+  return static_cast<std::int32_t>(choice.nets[at % nets]);
+}
+
+std::int32_t Paths::net_of(std::size_t gpu, std::size_t channel) const {
+  return choices_.empty() ? pick(gpu, choice_of(gpu), channel) : pick(gpu, choices_[gpu], channel);
 }
 
 std::int32_t Paths::find_owner(std::size_t net) const {
@@ -246,9 +257,12 @@ std::int32_t Paths::find_owner(std::size_t net) const {
   const std::size_t channels = rules_.nic_choice == NicChoice::by_device ? 1 : rules_.most_channels;
   // The choice repeats after as many channels as there are NICs.
   const std::size_t rounds = std::min(channels, machine_.count(DeviceKind::net));
+  std::vector<Choice> choices;
+  for (const std::size_t g : gpus) choices.push_back(choice_of(g));
   for (std::size_t c = 0; c < rounds; ++c) {
-    for (const std::size_t g : gpus) {
-      if (net_of(g, c) == static_cast<std::int32_t>(net)) return static_cast<std::int32_t>(g);
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      if (pick(gpus[i], choices[i], c) == static_cast<std::int32_t>(net))
+        return static_cast<std::int32_t>(gpus[i]);
     }
   }
   return -1;

@@ -62,7 +62,16 @@ class Paths {
   const Machine& machine_;
   const Rules& rules_;
   const Policy& policy_;
-  std::vector<std::uint32_t> slot_;      // of each device that is an end
+  std::vector<std::uint32_t> slot_;  // of each device that is an end
+  // What net_of asks again and again, once the ways are final.
+  struct Choice {
+    std::vector<std::size_t> nets;
+    std::size_t sharers = 1;  // GPUs of the first of them
+    std::size_t turn = 0;     // among the GPUs with the same NICs
+  };
+  Choice choice_of(std::size_t gpu) const;
+  std::int32_t pick(std::size_t gpu, const Choice& choice, std::size_t channel) const;
+  std::vector<Choice> choices_;
   std::vector<std::int32_t> owner_;      // of each NET
   std::vector<std::vector<Path>> ways_;  // [slot of the end][device at the start]
 };

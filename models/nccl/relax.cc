@@ -7,8 +7,6 @@
 namespace weft::nccl {
 namespace {
 
-NcclPath farther(NcclPath type) { return static_cast<NcclPath>(static_cast<int>(type) + 1); }
-
 struct Limits {
   Speed per_channel = 0;  // the widest way any GPU has
   Speed per_gpu = 0;      // all NVLinks of a GPU together, or its PCIe
@@ -233,14 +231,14 @@ class Relaxation {
 
     const NcclPath limit = network_ ? now_.type_network : farthest_inside_;
     if (now_.type_inside < limit && (best_.count == 0 || now_.type_inside < best_.type_inside)) {
-      now_.type_inside = farther(now_.type_inside);
+      now_.type_inside = rules_.farther(now_.type_inside);
       if (now_.type_inside < NcclPath::none) return true;
     }
     now_.type_inside = nearest_inside_;
     if (network_ && now_.type_network < farthest_net_ &&
         (best_.count == 0 || now_.type_network < best_.type_network ||
          now_.type_network < (rules_.relay_to_nic ? NcclPath::pxn : NcclPath::pxb))) {
-      now_.type_network = farther(now_.type_network);
+      now_.type_network = rules_.farther(now_.type_network);
       if (now_.type_network < NcclPath::none) return true;
     }
     now_.type_network = nearest_net_;

@@ -9,6 +9,7 @@
 // The number of recursion steps is bounded as NCCL bounds it, so the result depends on nothing but the machine.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "models/nccl/paths.hpp"
@@ -84,6 +85,12 @@ class Trial {
   void rank_neighbours();
   void offer_next(std::size_t gpu, int towards_net);
   void sort_by_net(std::size_t bottom);
+  struct Wishes {
+    std::array<std::uint16_t, 2> gpus;
+    std::size_t count;
+  };
+  Wishes nvs_wishes(std::size_t gpu) const;
+  void offer_nvs_neighbours(std::size_t gpu);
   void prefer_neighbours(std::size_t gpu, std::size_t bottom);
   const std::vector<std::size_t>& nets_for(std::int32_t gpu);
   std::vector<std::size_t> list_nets(std::int32_t gpu) const;

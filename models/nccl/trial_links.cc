@@ -97,6 +97,7 @@ Speed Trial::pcie_of(std::size_t gpu) const {
 // The best next GPUs first: near the NIC when the ring is about to leave (towards_net 1), else wide and near ways. When all are
 // alike and the NIC is still far (-1), backwards, so that the last ones are near it. They are put on top of offers_.
 void Trial::offer_next(std::size_t gpu, int towards_net) {
+  if (nvs_ && rules_.nvs_neighbours_only) return offer_nvs_neighbours(gpu);
   const std::size_t bottom = offers_.size();
   const std::uint64_t bit = std::uint64_t{1} << now_.count;
   const std::vector<Neighbour>& all = neighbours_[gpu];
@@ -133,28 +134,34 @@ void Trial::sort_by_net(std::size_t bottom) {
   for (std::size_t i = 0; i < scores.size(); ++i) offers_[bottom + i] = scores[i].gpu;
 }
 
-// Behind NVSwitches every pair is equal, and few partners per GPU are best.
-void Trial::prefer_neighbours(std::size_t gpu, std::size_t bottom) {
+// Behind NVSwitches every pair is equal, and few partners per GPU are best: the ones before and after it, best first.
+Trial::Wishes Trial::nvs_wishes(std::size_t gpu) const {
   const auto before = static_cast<std::uint16_t>((gpu + gpus_ - 1) % gpus_);
   const auto after = static_cast<std::uint16_t>((gpu + 1) % gpus_);
-  std::array<std::uint16_t, 2> wanted{after, before};  // the last one comes out in front
-  std::size_t wishes = 1;
-  if (now_.shape == Shape::ring) {
-    wishes = 2;
-  } else if (now_.shape == Shape::split_tree || now_.shape == Shape::balanced_tree) {
-    wanted = {before, after};
-    wishes = 2;
+  Wishes out{{before, after}, 2};
+  if (now_.shape == Shape::split_tree || now_.shape == Shape::balanced_tree)
+    out.gpus = {after, before};
+  if (now_.shape == Shape::chain || before == after) out = {{after, after}, 1};
+  return out;
+}
+
+void Trial::offer_nvs_neighbours(std::size_t gpu) {
+  const std::uint64_t bit = std::uint64_t{1} << now_.count;
+  const Wishes wishes = nvs_wishes(gpu);
+  for (std::size_t w = 0; w < wishes.count; ++w) {
+    const std::uint16_t g = wishes.gpus[w];
+    if (g == gpu || (used_[g] & bit) != 0) continue;
+    if (paths_.between(DeviceKind::gpu, gpu, DeviceKind::gpu, g).hops() > 0) offers_.push_back(g);
   }
-  if (before == after) wishes = 1;
-  std::size_t moved = 0;
+}
+
+void Trial::prefer_neighbours(std::size_t gpu, std::size_t bottom) {
+  const Wishes wishes = nvs_wishes(gpu);
   const auto begin = offers_.begin() + static_cast<std::ptrdiff_t>(bottom);
-  for (std::size_t w = 0; w < wishes; ++w) {
-    const auto at = std::find(begin, offers_.end(), wanted[w]);
-    if (at == offers_.end()) continue;
-    std::rotate(begin, at, at + 1);
-    ++moved;
+  for (std::size_t w = wishes.count; w-- > 0;) {
+    const auto at = std::find(begin, offers_.end(), wishes.gpus[w]);
+    if (at != offers_.end()) std::rotate(begin, at, at + 1);
   }
-  if (rules_.nvs_neighbours_only) offers_.resize(bottom + moved);
 }
 
 // All other GPUs in the order in which they are tried from one: wide ways, near ways, next numbers.

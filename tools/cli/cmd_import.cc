@@ -31,6 +31,7 @@ constexpr Answer kAnswers[] = {
     {"gpu", "MODEL", "the GPU, see `weft list gpus`", "gpu"},
     {"nic", "MODEL", "the NICs on the compute network, see `weft list nics`", "nic"},
     {"pcie", "LINK", "the PCIe link of a device, see `weft list links`", "link"},
+    {"nvlink", "WIRING", "switched or none, where the capture does not show NVLinks", ""},
 };
 
 // The groups of notes, in the order in which they are printed.

@@ -117,6 +117,7 @@ void Paths::detour(std::uint32_t via, std::uint32_t from, std::uint32_t to) {
 
 void Paths::bend_peers() {
   const auto& gpus = machine_.of(DeviceKind::gpu);
+  through_host_.assign(gpus.size() * gpus.size(), false);
   const NcclPath level = policy_.p2p_level.value_or(rules_.p2p_level(machine_.cpu, gpus.size()));
   for (std::size_t to = 0; to < gpus.size(); ++to) {
     for (std::size_t from = 0; from < gpus.size(); ++from) {
@@ -127,7 +128,9 @@ void Paths::bend_peers() {
         const auto middle = machine_.devices[machine_.links[straight.links[0]].to].index;
         allowed = machine_.peer_access[from][middle] && machine_.peer_access[middle][to];
       }
-      if (!allowed) detour(socket_of(to), gpus[from], gpus[to]);
+      if (allowed) continue;
+      detour(socket_of(to), gpus[from], gpus[to]);
+      through_host_[from * gpus.size() + to] = true;
     }
   }
 }

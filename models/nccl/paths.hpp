@@ -43,6 +43,14 @@ class Paths {
   std::int32_t net_of(std::size_t gpu, std::size_t channel) const;
   std::int32_t gpu_of(std::size_t net) const { return owner_[net]; }
 
+  // Whether two GPUs were bent apart: they copy through the memory of a socket, though a straight way may exist.
+  bool through_host(std::size_t from, std::size_t to) const {
+    return through_host_[from * machine_.count(DeviceKind::gpu) + to];
+  }
+
+  // Whether a NIC reads and writes a GPU's memory itself.
+  bool gpudirect(std::size_t gpu, std::size_t net) const;
+
   // The nearest and farthest pair there is.
   NcclPath least(DeviceKind to) const;
   NcclPath most(DeviceKind to) const;
@@ -55,7 +63,6 @@ class Paths {
   void bend_nets();
   void relay(std::size_t gpu, std::size_t net, std::int32_t owner);
   std::int32_t find_owner(std::size_t net) const;
-  bool gpudirect(std::size_t gpu, std::size_t net) const;
   std::uint32_t socket_of(std::size_t gpu) const;
   Path& way(std::uint32_t from, std::uint32_t to) { return ways_[slot_[to]][from]; }
 
@@ -71,6 +78,7 @@ class Paths {
   };
   Choice choice_of(std::size_t gpu) const;
   std::int32_t pick(std::size_t gpu, const Choice& choice, std::size_t channel) const;
+  std::vector<bool> through_host_;  // by pair of GPUs
   std::vector<Choice> choices_;
   std::vector<std::int32_t> owner_;      // of each NET
   std::vector<std::vector<Path>> ways_;  // [slot of the end][device at the start]

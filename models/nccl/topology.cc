@@ -365,7 +365,9 @@ NcclTopology study_fabric(const Fabric& fabric, std::span<const NodeId> gpus, Nc
   out.connections = join_nodes(places, out.ranks, plan);
   out.connections.nvls_heads = out.nvls && rules.nvls_graph ? heads_of(distinct) : heads;
   count_point_to_point(out, rules, variables, *kinds[0]);
-  note_communicator(out, rules, plan, by_host && kinds[0]->nvs, out.notes);
+  std::set<std::uint32_t> servers;
+  for (const Group& group : groups) servers.insert(group.server.v);
+  note_communicator(out, rules, plan, servers.size() < groups.size(), out.notes);
   return out;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "models/nccl/predict.hpp"
 #include "calibrate/validate_case.hpp"
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "calibrate/validate_adapter.hpp"
 #include "sim/core/text.hpp"
 
 namespace weft {
@@ -192,7 +192,7 @@ class RecordReader {
   void check_nccl(const Json& ask, const std::string& here) {
     const NcclCase& c = record_.nccl;
     check_set(c.set, here);
-    if (!c.nccl.empty() && !adapter::parse_nccl_version(c.nccl)) {
+    if (!c.nccl.empty() && !parse_nccl_version(c.nccl)) {
       out_.error(ask.find("nccl")->place, config_detail::child(here, "nccl"),
                  fmt::format("\"{}\" is not a release of NCCL from 2.5 to 2.30", c.nccl),
                  "e.g. \"2.18.3\"");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "models/nccl/predict.hpp"
 #include "calibrate/validate_predict.hpp"
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "calibrate/validate_adapter.hpp"
 #include "models/catalog.hpp"
 #include "sim/core/check.hpp"
 #include "sim/core/text.hpp"
@@ -64,7 +64,7 @@ void predict_nccl_rows(const ValidationRecord& record, const ValidationContext& 
                        RecordResult& out) {
   const NcclCase& ask = record.nccl;
   NcclSetup setup;
-  if (const auto version = adapter::parse_nccl_version(ask.nccl)) setup.version = *version;
+  if (const auto version = parse_nccl_version(ask.nccl)) setup.version = *version;
   setup.harness = ask.harness;
   setup.algorithm = ask.algorithm;
   setup.protocol = ask.protocol;
@@ -82,7 +82,7 @@ void predict_nccl_rows(const ValidationRecord& record, const ValidationContext& 
     std::vector<Bytes> sizes;
     for (const CaseRow* row : rows) sizes.push_back(row->bytes);
     const std::vector<NcclRow> predicted =
-        adapter::predict_nccl(*fabric, gpus, ask.collective, sizes, setup);
+        predict_nccl(*fabric, gpus, ask.collective, sizes, setup);
     WEFT_CHECK(predicted.size() == rows.size(), predicted.size(), rows.size());
     const double factor = busbw_factor(ask.collective, gpus.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {

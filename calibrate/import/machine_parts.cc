@@ -191,6 +191,9 @@ Twin read_twin(const ServerFile& file) {
   return twin;
 }
 
+// "rtx" of "rtx-4090".
+std::string_view family_of(std::string_view gpu) { return gpu.substr(0, gpu.find('-')); }
+
 std::size_t apart(std::size_t a, std::size_t b) { return a > b ? a - b : b - a; }
 
 const Fingerprint* find_fingerprint(const Machine& machine) {
@@ -236,16 +239,17 @@ GpuChoice choose_gpu(const Machine& machine, const ImportOptions& options) {
   GpuChoice out;
   if (const auto answer = options.answers.find("gpu"); answer != options.answers.end()) {
     out.name = answer->second;
-    out.reason = "--gpu";
+    out.source = "assumed: --gpu";
   } else if (!machine.gpus.empty() && !machine.gpu(0).model.empty()) {
     out.name = machine.gpu(0).model;
-    out.reason = "PCI device id";
+    out.source = "measured: PCI device id in the capture";
   } else if (const Fingerprint* known = find_fingerprint(machine)) {
     out.name = known->gpu;
     out.others = known->others;
     out.assumed = true;
     const int most = *std::ranges::max_element(machine.links);
-    out.reason = fmt::format("NVLinks of a GPU: {}, {}", most, word(known->wiring));
+    out.reason = fmt::format("{} NVLinks per GPU ({})", most, word(known->wiring));
+    out.source = "assumed: " + out.reason;
   }
   if (out.name.empty() || options.catalogue == nullptr) return out;
   if (auto spec = catalogue_gpu(*options.catalogue, out.name)) {
@@ -260,7 +264,7 @@ std::optional<Twin> find_twin(const Machine& machine, const GpuChoice& gpu, File
   const int generation = gpu.spec.pcie ? gpu.spec.pcie->generation : 0;
   const bool switched = machine.wiring() == Wiring::switched;
   const ServerFile* best = nullptr;
-  using Rank = std::tuple<int, bool, std::size_t, std::size_t, std::string_view>;
+  using Rank = std::tuple<int, bool, bool, std::size_t, std::size_t, std::string_view>;
   std::optional<Rank> best_rank;
   const std::vector<ServerFile> files = server_files(catalogue);
   for (const ServerFile& file : files) {
@@ -271,8 +275,11 @@ std::optional<Twin> find_twin(const Machine& machine, const GpuChoice& gpu, File
       strange = 1 + std::abs(spec->pcie->generation - generation) * 2 +
                 (spec->vendor != gpu.spec.vendor ? 1 : 0);
     }
-    const Rank rank{strange, file.switched != switched,
-                    strange > 0 ? 0 : apart(file.gpus, machine.gpus.size()), file.name.size(),
+    const Rank rank{strange,
+                    family_of(file.gpu) != family_of(gpu.name),
+                    file.switched != switched,
+                    strange > 0 ? 0 : apart(file.gpus, machine.gpus.size()),
+                    file.name.size(),
                     file.name};
     if (best_rank && *best_rank <= rank) continue;
     best = &file;

@@ -18,7 +18,8 @@ struct GpuChoice {
   std::string name;  // of the catalogue; empty: cannot be told
   GpuSpec spec;
   bool assumed = false;
-  std::string reason;  // "SM 90 and PCI device 0x2335", "18 NVLinks to switches"
+  std::string reason;  // "18 NVLinks per GPU (switched)"
+  std::string source;  // for the server file: "assumed: --gpu"
   std::string others;  // what else it might be
 };
 
@@ -41,9 +42,8 @@ struct Twin {
   Json peer_access, gpudirect_rdma, staging, copy;
 };
 
-// The twin for a GPU model: of several the one that has NVSwitches if the machine has, then the
-// nearest in GPUs, then the shortest name. Without one a server whose GPU has the same PCIe
-// generation stands in.
+// The twin for a GPU model: of several the one that has NVSwitches if the machine has, then the nearest in GPUs, then the
+// shortest name. Without one, a server stands in whose GPU has the same PCIe generation, of the same family if there is one.
 std::optional<Twin> find_twin(const Machine& machine, const GpuChoice& gpu, FileSource& catalogue);
 
 // A component of the catalogue, or nullopt.

@@ -403,7 +403,7 @@ Imported read_nccl_xml(std::string_view text, const std::string& file, const Imp
   note_links(machine, options, out);
   add_nccl_beliefs(machine, reader.links(), out);
   out.facts = machine_facts(machine);
-  add_server(machine, options, fmt::format("NCCL topology ({})", file), out);
+  add_server(machine, options, "NCCL topology", out);
   return out;
 }
 

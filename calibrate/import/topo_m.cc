@@ -77,7 +77,7 @@ Imported read_topo_m(std::string_view text, const std::string& file, const Impor
   add_machine_notes(machine, out);
   note_devices(machine, out);
   out.facts = machine_facts(machine);
-  add_server(machine, options, fmt::format("nvidia-smi topo -m ({})", file), out);
+  add_server(machine, options, "nvidia-smi topo -m", out);
   return out;
 }
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/nccl/predict.hpp"
 #include "calibrate/validate_predict.hpp"
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "models/catalog.hpp"
+#include "models/nccl/predict.hpp"
 #include "sim/core/check.hpp"
-#include "sim/core/text.hpp"
 #include "sim/run/p2p.hpp"
 #include "sim/run/run.hpp"
 
 namespace weft {
 namespace {
+
+constexpr std::size_t kMostPairs = 100'000;  // of GPUs in one record
 
 // The GPUs of a row in rank order: of the first `nodes` servers, those of `positions` or the first `per_node`.
 std::vector<NodeId> pick_gpus(const Fabric& fabric, std::int64_t nodes,
@@ -164,6 +164,10 @@ void predict_copies(const ValidationRecord& record, const ValidationContext& con
       out.rows.back().id = row.label;
       continue;
     }
+    const std::size_t n = fabric->gpus().size();
+    if (n * n > kMostPairs)
+      throw LimitReached(
+          fmt::format("{}: {} GPUs have more than {} pairs", record.id, n, kMostPairs));
     for (const NodeId src : fabric->gpus()) {
       for (const NodeId dst : fabric->gpus()) {
         if (src == dst) continue;

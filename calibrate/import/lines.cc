@@ -26,7 +26,12 @@ std::size_t escape_length(std::string_view text) {
   if (kind == '[') {  // colours, cursor moves
     std::size_t i = 2;
     while (i < text.size() && (is_digit(text[i]) || text[i] == ';' || text[i] == '?')) ++i;
-    return i < text.size() && is_letter(text[i]) ? i + 1 : 0;
+    // Codes without a number are few; any other letter is the text's own.
+    constexpr std::string_view kAlone = "mKJHABCDEFGsu", kWithNumber = "hlfrSTd";
+    if (i == text.size()) return 0;
+    const bool known = kAlone.find(text[i]) != std::string_view::npos ||
+                       (i > 2 && kWithNumber.find(text[i]) != std::string_view::npos);
+    return known ? i + 1 : 0;
   }
   if (kind == ']') {  // window titles and links, up to BEL or ESC backslash
     for (std::size_t i = 2; i < text.size(); ++i) {

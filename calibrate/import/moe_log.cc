@@ -35,7 +35,7 @@ std::optional<TaggedRate> rate_of(std::string_view part) {
   const auto words = words_of(part);
   if (words.size() < 2 || words.size() > 3 || words[1].text != "GB/s") return std::nullopt;
   const auto value = parse_printed(words[0].text);
-  if (!value || value->value <= 0) return std::nullopt;
+  if (!value || value->value <= 0 || value->decimals != 2) return std::nullopt;  // as it is printed
   const auto rate = bandwidth_from_gbytes(value->value);
   if (!rate || rate->bps == 0) return std::nullopt;
   return TaggedRate{words.size() == 3 ? words[2].text : std::string_view{}, *rate};
@@ -83,8 +83,12 @@ class MoeImport {
   void take(const LogLine& line) {
     const std::string_view text = trimmed(line.text);
     if (text.empty()) return;
-    if (line.damaged) return ignored_.noise(line);
+    if (line.damaged) {
+      nodes_ = 0;
+      return ignored_.noise(line);
+    }
     const std::size_t best = text.find("[tuning] Best ");
+    if (best != std::string_view::npos && best > 0) nodes_ = 0;  // two lines in one
     if (best != std::string_view::npos) return take_best(line, text.substr(best + 14));
     if (text.find("[tuning]") != std::string_view::npos) {
       ++other_settings_;
@@ -92,6 +96,7 @@ class MoeImport {
     }
     if (text.starts_with("[rank ")) return take_rank(line, text);
     if (take_nodes(line, text)) return;
+    if (text.starts_with("#")) nodes_ = 0;  // perhaps a number of nodes that is not readable
     ignored_.noise(line);
   }
 
@@ -124,17 +129,16 @@ class MoeImport {
     ExpertSample out = start(line, head[0].text);
     if (head.size() == 2) {
       const std::string_view type = head[1].text;
-      if (!type.starts_with("(") || !type.ends_with(")") || type.size() < 3)
-        return ignored_.row(line, "its type is not in parentheses");
+      if (type != "(FP8)" && type != "(BF16)")
+        return ignored_.row(line, fmt::format("\"{}\" is neither FP8 nor BF16", type));
       out.type = type.substr(1, type.size() - 2);
     }
     for (const std::string_view part : split(text.substr(colon + 1), ",:")) {
       if (!take_part(part, out))
         return ignored_.row(line, fmt::format("\"{}\" is not understood", part));
     }
-    if (!out.network && !out.nvlink) return ignored_.row(line, "it holds no rate");
-    // The rates over NVLink come last on the line.
-    if (!line.finished && !out.nvlink) return ignored_.row(line, "it is cut off");
+    // Every line ends with the rate over NVLink; one that lacks it was cut off.
+    if (!out.nvlink) return ignored_.row(line, "its rate over NVLink is missing");
     measurement_.experts.push_back(std::move(out));
   }
 
@@ -159,8 +163,10 @@ class MoeImport {
     const std::size_t blank = part.rfind(' ');
     const auto value =
         blank == std::string_view::npos ? std::nullopt : parse_whole(part.substr(blank + 1));
-    if (!value || *value < 0) return false;
-    out.tuning[std::string(trimmed(part.substr(0, blank)))] = *value;
+    const std::string_view key = trimmed(part.substr(0, std::min(blank, part.size())));
+    constexpr std::string_view kKeys[] = {"SMs", "NVL chunk", "RDMA chunk"};
+    if (!value || *value < 0 || std::ranges::find(kKeys, key) == std::end(kKeys)) return false;
+    out.tuning[std::string(key)] = *value;
     return true;
   }
 

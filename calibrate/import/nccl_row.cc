@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,6 +45,12 @@ std::optional<NcclColumns> columns_of_shape(std::size_t words) {
   return out;
 }
 
+bool is_operation(std::string_view word) {
+  constexpr std::array<std::string_view, 7> kNames{"sum", "prod", "min",   "max",
+                                                   "avg", "none", "mulsum"};
+  return std::ranges::find(kNames, word) != kNames.end();
+}
+
 class RowReader {
  public:
   RowReader(const std::vector<Word>& words, bool finished) : words_(words), finished_(finished) {}
@@ -60,6 +67,8 @@ class RowReader {
     if (at != words_.size()) return fail("it has more cells than the header");
     if (row_.bytes <= 0) return fail("its size is not positive");
     const int element = element_size(row_.type);
+    if (!row_.type.empty() && element == 0)
+      return fail(fmt::format("\"{}\" is no type of NCCL", row_.type));
     if (element > 0 && row_.count > 0 &&
         (row_.bytes % element != 0 || (row_.bytes / element) % row_.count != 0))
       return fail(fmt::format("{} B are not {} {} times a whole number", row_.bytes, row_.count,
@@ -97,7 +106,7 @@ class RowReader {
         return !begins_with_digit(word) && word[0] != '-';
       case Column::operation:
         row_.operation = word == "none" ? std::string_view{} : word;
-        return !parse_printed(word) && word != "N/A";
+        return is_operation(word);
       case Column::root: {
         const auto root = parse_whole(word);
         if (!root || *root < -1 || *root > 10'000'000) return false;
@@ -109,14 +118,14 @@ class RowReader {
         if (++half_ > 1) return false;
         row_.halves[static_cast<std::size_t>(half_)].emplace();
         cpu_time_ = column == Column::cpu_time;
-        return take_number(word, half().time);
+        return take_number(word, half().time) && is_printed_time(half().time);
       case Column::algbw:
-        return take_number(word, half().algbw);
+        return take_number(word, half().algbw) && is_printed_rate(half().algbw);
       case Column::busbw:
-        return take_number(word, half().busbw);
+        return take_number(word, half().busbw) && is_printed_rate(half().busbw);
       case Column::wrong:
       case Column::error:
-        return take_wrong(word, column == Column::error && last && !finished_);
+        return take_wrong(word, column == Column::error, last && !finished_);
       case Column::shortest:
         return take_number(word, half().shortest.emplace());
       case Column::longest:
@@ -139,17 +148,23 @@ class RowReader {
     out = *value;
     return true;
   }
+  // Every release prints two decimals where they fit: rates below 1000 and times below 100. A cell with fewer lost its end.
+  static bool is_printed_rate(const PrintedNumber& n) { return n.value >= 999 || n.decimals == 2; }
+  static bool is_printed_time(const PrintedNumber& n) { return n.value >= 99 || n.decimals == 2; }
   static bool take_number(std::string_view word, PrintedNumber& out) {
     const auto value = parse_printed(word);
-    if (!value || value->value < 0) return false;
+    if (!value || value->value < 0 || value->decimals > 2)
+      return false;  // printed with two at most
     out = *value;
     return true;
   }
-  bool take_wrong(std::string_view word, bool maybe_cut) {
+  // A count, or the largest error of old releases, which always has an exponent.
+  bool take_wrong(std::string_view word, bool error, bool maybe_cut) {
     if (word == "N/A") return true;
     const auto value = parse_printed(word);
     if (!value || value->value < 0) return false;
-    if (maybe_cut && word.find('e') == std::string_view::npos) return false;
+    if (!error && value->value != std::floor(value->value)) return false;
+    if (error && maybe_cut && word.find('e') == std::string_view::npos) return false;
     half().wrong = value->value;
     return true;
   }
@@ -181,10 +196,12 @@ bool is_complete_header(const NcclColumns& columns) {
   if (columns.empty() || columns.front() != Column::size) return false;
   std::size_t groups = 0, i = 0;
   while (i < columns.size() && !is_time(columns[i])) ++i;
-  while (i + 2 < columns.size() && is_time(columns[i])) {
-    if (columns[i + 1] != Column::algbw || columns[i + 2] != Column::busbw) return false;
+  while (i + 3 < columns.size() && is_time(columns[i])) {
+    const bool checked = columns[i + 3] == Column::wrong || columns[i + 3] == Column::error;
+    if (columns[i + 1] != Column::algbw || columns[i + 2] != Column::busbw || !checked)
+      return false;
     ++groups;
-    for (i += 3; i < columns.size() && !is_time(columns[i]);) ++i;
+    for (i += 4; i < columns.size() && !is_time(columns[i]);) ++i;
   }
   return i == columns.size() && (groups == 1 || groups == 2);
 }
@@ -193,15 +210,11 @@ std::optional<NcclLogRow> read_nccl_row(std::string_view text, bool finished,
                                         const NcclColumns& columns, std::string& why) {
   const std::vector<Word> words = words_without_tags(text);
   RowReader reader(words, finished);
+  const auto shape = columns_of_shape(words.size());
   std::optional<NcclLogRow> row;
   if (!is_complete_header(columns)) {
-    const auto shape = columns_of_shape(words.size());
-    if (!shape) {
-      why = fmt::format("{} cells are no row of nccl-tests", words.size());
-      return std::nullopt;
-    }
-    row = reader.read(*shape);
-    why = reader.why();
+    if (shape) row = reader.read(*shape);
+    why = shape ? reader.why() : fmt::format("{} cells are no row of nccl-tests", words.size());
     return row;
   }
   row = reader.read(columns);
@@ -209,12 +222,16 @@ std::optional<NcclLogRow> read_nccl_row(std::string_view text, bool finished,
   // Old releases print nothing where there is no operation or no root.
   for (const auto& [no_operation, no_root] :
        {std::pair(true, false), {false, true}, {true, true}}) {
-    if (row) break;
+    if (row) return row;
     NcclColumns fewer = columns;
     if (no_operation) std::erase(fewer, Column::operation);
     if (no_root) std::erase(fewer, Column::root);
     if (fewer.size() < columns.size()) row = reader.read(fewer);
   }
+  // The end of the header is on a line of its own and in pieces, the row is whole.
+  const bool header_cut = shape && shape->size() > columns.size() &&
+                          std::equal(columns.begin(), columns.end(), shape->begin());
+  if (!row && header_cut) row = reader.read(*shape);
   return row;
 }
 

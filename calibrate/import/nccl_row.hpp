@@ -33,7 +33,8 @@ using NcclColumns = std::vector<NcclColumn>;
 
 // The columns a line names, if it names nothing else. A terminal may have wrapped the header: see is_complete_header().
 std::optional<NcclColumns> nccl_header_of(std::string_view text);
-// The size first, then one or two groups of time, algbw and busbw in this order.
+// The size first, then one or two groups of time, algbw, busbw and the count of wrong values, in this order: a header without the
+// last would hide that data were wrong.
 bool is_complete_header(const NcclColumns& columns);
 
 // Reads the words of a line as `columns`; without a complete header, by its shape. The row parses to its last cell, and its

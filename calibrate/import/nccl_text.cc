@@ -22,9 +22,25 @@ std::optional<std::string_view> value_after(const std::vector<Word>& words, std:
   return std::nullopt;
 }
 
+std::size_t width_of(const LogLine& line) { return line.offset + line.text.size(); }
+
+// Where a terminal broke the lines: no line is longer, and several are exactly this long. 0 when there is only one of that
+// length, as pieces of lines are then no proof.
+std::size_t wrap_width_of(const std::vector<LogLine>& lines) {
+  std::size_t longest = 0, count = 0;
+  for (const LogLine& line : lines) {
+    const std::size_t width = width_of(line);
+    if (width > longest) count = 0;
+    longest = std::max(longest, width);
+    if (width == longest) ++count;
+  }
+  return count > 1 ? longest : 0;
+}
+
 class TextReader {
  public:
-  TextReader(std::uint32_t file, IgnoredLines& ignored) : file_(file), ignored_(ignored) {}
+  TextReader(std::uint32_t file, std::size_t wrap_width, IgnoredLines& ignored)
+      : file_(file), wrap_width_(wrap_width), ignored_(ignored) {}
 
   void line(const LogLine& line) {
     const std::string_view text = trimmed(line.text);
@@ -47,6 +63,8 @@ class TextReader {
   }
 
  private:
+  static constexpr std::size_t kMostCells = 23;  // with per-iteration columns and a time stamp
+
   // ---- the header, which a terminal may have wrapped
 
   bool take_header(const LogLine& line, std::string_view text) {
@@ -77,7 +95,8 @@ class TextReader {
 
   void take_row(const LogLine& line) {
     std::string why;
-    if (fragment_ && line.number <= fragment_->number + 3) {
+    const bool next = fragment_ && line.number == fragment_->number + fragment_lines_;
+    if (next && fragment_wrapped_) {
       // A terminal breaks a long line in the middle of a cell or between two.
       LogLine joined = *fragment_;
       joined.finished = line.finished;
@@ -89,23 +108,37 @@ class TextReader {
         }
       }
     }
-    if (!begins_with_digit(line.text)) {
+    if (begins_with_digit(line.text)) {
+      if (auto row = read_nccl_row(line.text, line.finished, columns_, why)) {
+        drop_fragment();
+        return add_row(line, std::move(*row));
+      }
+    }
+    if (!is_cells(line.text)) {
       drop_fragment();
       if (!take_words(line, trimmed(line.text))) ignored_.noise(line);
       return;
     }
-    if (auto row = read_nccl_row(line.text, line.finished, columns_, why)) {
-      drop_fragment();
-      return add_row(line, std::move(*row));
-    }
-    if (fragment_ && words_of(line.text).size() < 6) {  // the middle of a line broken twice
+    if (next && fragment_wrapped_ && fragment_lines_ < 4 && width_of(line) == wrap_width_ &&
+        words_of(fragment_->text).size() + words_of(line.text).size() <= kMostCells) {
       fragment_->text += line.text;
+      ++fragment_lines_;
       return;
     }
     drop_fragment();
-    if (words_of(line.text).size() < 3) return ignored_.noise(line);
+    if (!begins_with_digit(line.text)) return ignored_.noise(line);
     fragment_ = line;
+    fragment_lines_ = 1;
+    fragment_wrapped_ = width_of(line) == wrap_width_;
     fragment_why_ = why;
+  }
+
+  // Whether a line could be a piece of a row: numbers, and the few words that stand between them.
+  static bool is_cells(std::string_view text) {
+    const std::vector<Word> words = words_without_tags(text);
+    std::size_t others = 0;
+    for (const Word& word : words) others += parse_printed(word.text) || word.text == "N/A" ? 0 : 1;
+    return !words.empty() && words.size() <= kMostCells && others <= 3;
   }
 
   void drop_fragment() {
@@ -271,20 +304,24 @@ class TextReader {
   }
 
   std::uint32_t file_;
+  std::size_t wrap_width_;
   IgnoredLines& ignored_;
   NcclLog log_;
   NcclColumns columns_;
   bool header_open_ = false;
   std::set<std::tuple<std::int64_t, std::string, std::string, int>> keys_;
   std::optional<LogLine> fragment_;
+  std::uint32_t fragment_lines_ = 1;
+  bool fragment_wrapped_ = false;
   std::string fragment_why_;
 };
 
 }  // namespace
 
 NcclLog read_nccl_text(std::string_view text, std::uint32_t file, IgnoredLines& ignored) {
-  TextReader reader(file, ignored);
-  for (const LogLine& line : clean_lines(text)) reader.line(line);
+  const std::vector<LogLine> lines = clean_lines(text);
+  TextReader reader(file, wrap_width_of(lines), ignored);
+  for (const LogLine& line : lines) reader.line(line);
   return reader.finish();
 }
 

@@ -33,6 +33,7 @@ struct CopyTest {
   std::string name, description;
   CopyCells cells;
   std::optional<double> sum;  // of all cells
+  Place place;
 };
 
 class NvbandwidthImport {
@@ -59,6 +60,7 @@ class NvbandwidthImport {
   }
 
   void read_json(std::string_view text) {
+    json_ = true;
     const Json document = parse_json(text, file_, out_);
     if (!out_.ok()) return;
     const Json* root = document.find("nvbandwidth");
@@ -115,30 +117,35 @@ class NvbandwidthImport {
       test_.cells = table_.cells();
       return;
     }
+    if (text.find("Running") != std::string_view::npos) close_test();  // even when not readable
     if (line.damaged) return ignored.noise(line);
     if (const auto name = after(text, "Running ")) {
-      close_test();
       if (!line.finished) return;
       test_.name = name->substr(0, name->find_first_of(". "));
       return;
     }
     if (test_.cells.empty() && !test_.description.empty() && table_.take_head(line)) return;
-    if (has(text, "(row)") || has(text, "(column)")) {
-      const std::string name = test_.name;
-      close_test();  // a test with several matrices
-      test_.name = name;
-      test_.description = text;
-      return;
-    }
+    if (has(text, "(row)") || has(text, "(column)")) return take_description(line, text, ignored);
     if (take_end(text, line.finished) || take_start(line, text)) return;
     ignored.noise(line);
   }
 
+  void take_description(const LogLine& line, std::string_view text, IgnoredLines& ignored) {
+    const std::string name = test_.name;
+    close_test();  // a test with several matrices
+    const bool host = has(name, "host");
+    const bool whole = has(text, host ? "CPU(row)" : "GPU(row)") && has(text, " GPU(column)") &&
+                       (has(text, " -> ") || has(text, " <- ") || has(text, " <-> "));
+    if (!name.empty() && !whole) {
+      return ignored.row(line, fmt::format("what a matrix of {} holds cannot be read", name));
+    }
+    test_.name = name;
+    test_.description = text;
+  }
+
   bool take_end(std::string_view text, bool finished) {
     if (const auto rest = after(text, "SUM ")) {
-      const auto words = words_of(*rest);
-      const auto sum = words.size() == 2 ? parse_printed(words[1].text) : std::nullopt;
-      if (sum && finished && words[0].text == test_.name) test_.sum = sum->value;
+      take_sum(words_of(*rest), finished);
       return true;
     }
     const bool waived = text.starts_with("Waived") || text.starts_with("WAIVED");
@@ -163,6 +170,29 @@ class NvbandwidthImport {
                                            "Additional system-specific"};
     return waived || failed ||
            std::ranges::any_of(kKnown, [&](auto word) { return text.starts_with(word); });
+  }
+
+  // "SUM device_to_device_memcpy_read_ce 22126.64" ends a test and says whose matrix it was; tests with several matrices add
+  // "_read1", "_total" and the like to the name.
+  void take_sum(const std::vector<Word>& words, bool finished) {
+    const auto sum = words.size() == 2 ? parse_printed(words[1].text) : std::nullopt;
+    if (!sum || !finished) return;
+    const std::string name = test_.name;
+    constexpr std::string_view kParts[] = {"", "_read1", "_read2", "_write1", "_write2", "_total"};
+    const bool same =
+        !name.empty() && words[0].text.starts_with(name) &&
+        std::ranges::find(kParts, words[0].text.substr(name.size())) != std::end(kParts);
+    if (!same) {
+      if (!test_.cells.empty())
+        problem(
+            fmt::format("a matrix below \"Running {}\" is of {}: not used", name, words[0].text));
+      table_.close();
+      test_ = {};
+      return;
+    }
+    test_.sum = sum->value;
+    close_test();
+    if (words[0].text != name) test_.name = name;
   }
 
   bool take_start(const LogLine& line, std::string_view text) {
@@ -206,6 +236,7 @@ class NvbandwidthImport {
       return value != nullptr && value->is_string() ? value->text : std::string{};
     };
     CopyTest test;
+    test.place = json.place;
     test.name = text("name");
     test.description = text("bandwidth_description");
     const std::string status = text("status");
@@ -267,7 +298,7 @@ class NvbandwidthImport {
                                                 test.name, test.description));
       return;
     }
-    check_sum(test);
+    if (!adds_up(test)) return;
     MeasuredMatrix matrix = describe(test);
     const bool totals = test.name.starts_with("all_to_one") || test.name.starts_with("one_to_all");
     const bool square = !totals && !has(test.description, "CPU(row)");
@@ -290,16 +321,25 @@ class NvbandwidthImport {
     if (!matrix.pairs.empty()) measurement_.matrices.push_back(std::move(matrix));
   }
 
-  void check_sum(const CopyTest& test) {
-    if (!test.sum) return;
+  // Whether the cells are those the tool added up. Rows of text carry their number, so that missing ones do no harm; in JSON a
+  // missing cell shifts the others.
+  bool adds_up(const CopyTest& test) {
+    if (!test.sum) return true;
     double sum = 0, cells = 0;
     for (const auto& row : test.cells) {
       for (const auto& value : row) sum += value.value_or(0);
       cells += static_cast<double>(row.size());
     }
-    if (std::abs(sum - *test.sum) <= 0.01 * cells + 1e-5 * sum) return;
-    problem(fmt::format("{}: the cells add up to {:.2f}, the tool printed {:.2f}: rows are missing",
-                        test.name, sum, *test.sum));
+    if (std::abs(sum - *test.sum) <= 0.01 * cells + 1e-5 * sum) return true;
+    const std::string text =
+        fmt::format("{}: the cells add up to {:.2f}, the tool printed {:.2f}: some are missing",
+                    test.name, sum, *test.sum);
+    if (!json_) {
+      problem(text);
+      return true;
+    }
+    out_.error(test.place, {}, text, "capture the report again");
+    return false;
   }
 
   MeasuredMatrix describe(const CopyTest& test) const {
@@ -381,6 +421,7 @@ class NvbandwidthImport {
   Measurement measurement_;
   CopyMatrixReader table_;
   CopyTest test_;
+  bool json_ = false;
   Json waived_ = Json::array(), failed_ = Json::array();
 };
 

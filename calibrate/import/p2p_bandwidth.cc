@@ -16,7 +16,7 @@ using Kind = ImportNote::Kind;
 
 // What the line above a matrix says about it.
 struct Title {
-  std::string text;
+  std::string text, last_corner;
   bool latency = false, both_ways = false, peer_access = false;
 };
 
@@ -96,10 +96,11 @@ class P2pImport {
     const std::string& corner = table_.corner();
     const bool known =
         title_ && (title_->latency ? corner == "GPU" || corner == "CPU" : corner == "D\\D");
-    if (known) {
+    if (known && title_->last_corner != corner) {
       current_ = *title_;
-      if (!title_->latency)
-        title_.reset();  // latencies come twice: timed by the GPU and by the CPU
+      title_->last_corner = corner;
+      // Latencies come twice below one title, timed by the GPU and then by the CPU.
+      if (!title_->latency || corner == "CPU") title_.reset();
       return;
     }
     table_.close();
@@ -114,7 +115,11 @@ class P2pImport {
 
   void add(const Title& title) {
     MeasuredMatrix out;
-    out.name = title.latency ? fmt::format("{} ({})", title.text, table_.corner()) : title.text;
+    const char* access = title.peer_access ? "Enabled" : "Disabled";
+    out.name = title.latency
+                   ? fmt::format("P2P={} Latency, {}", access, table_.corner())
+                   : fmt::format("{} P2P={} Bandwidth",
+                                 title.both_ways ? "Bidirectional" : "Unidirectional", access);
     out.description = title.text;
     out.traffic = title.both_ways ? CopyTraffic::opposed : CopyTraffic::alone;
     out.peer_access = title.peer_access;
@@ -127,7 +132,7 @@ class P2pImport {
     const CopyCells& cells = table_.cells();
     gpus_ = std::max(gpus_, table_.columns());
     if (cells.size() < table_.columns())
-      problem(fmt::format("{}: {} of {} rows", title.text, cells.size(), table_.columns()));
+      problem(fmt::format("{}: {} of {} rows", out.name, cells.size(), table_.columns()));
     for (std::size_t row = 0; row < cells.size(); ++row) {
       for (std::size_t column = 0; column < cells[row].size(); ++column) {
         const auto value = cells[row][column];

@@ -65,7 +65,12 @@ std::optional<Header> header_of(std::string_view text) {
     if (name == std::end(kNames)) return std::nullopt;
     out.columns.push_back(name->second);
     text.remove_prefix(name->first.size());
-    if (text.empty() || text.front() != '[') continue;
+    if (text.empty() || text.front() != '[') {
+      const bool bare = name->second == Column::bytes || name->second == Column::level ||
+                        name->second == Column::iterations || name->second == Column::other;
+      if (!bare && !name->first.ends_with("percentile")) return std::nullopt;
+      continue;
+    }
     const std::size_t close = text.find(']');
     if (close == std::string_view::npos) return std::nullopt;
     const std::string_view unit = text.substr(1, close - 1);
@@ -82,8 +87,13 @@ std::optional<Header> header_of(std::string_view text) {
       return std::nullopt;
     }
   }
+  const auto has = [&](Column c) { return std::ranges::find(out.columns, c) != out.columns.end(); };
+  // A header that lost its end would take rows that lost theirs.
+  const bool whole = (has(Column::peak) && has(Column::average) && has(Column::rate)) ||
+                     (has(Column::shortest) && has(Column::longest) && has(Column::typical)) ||
+                     (has(Column::mean) && has(Column::other));
   const bool starts = !out.columns.empty() && out.columns.front() == Column::bytes;
-  return starts && out.columns.size() > 2 ? std::optional(out) : std::nullopt;
+  return starts && whole ? std::optional(out) : std::nullopt;
 }
 
 class PerftestImport {
@@ -117,6 +127,7 @@ class PerftestImport {
   void take(const LogLine& line) {
     const std::string_view text = trimmed(line.text);
     if (line.damaged) {
+      if (text.find("Test") != std::string_view::npos) close_test();
       return begins_with_digit(text) ? ignored_.row(line, "it holds broken escape codes")
                                      : ignored_.noise(line);
     }
@@ -126,17 +137,29 @@ class PerftestImport {
       if (!header_) ignored_.row(line, "a header with columns or units that are not known");
       return;
     }
+    if (header_ && text.find("sec]") != std::string_view::npos) {
+      header_.reset();
+      return ignored_.row(line, "the header is broken over two lines");
+    }
     if (header_ && begins_with_digit(text)) return take_row(line);
-    if (text.ends_with("Test") && words_of(text).size() < 9) return open_test(text);
+    if (is_banner(text)) return open_test(text);
     if (take_setup(line, text)) return;
     ignored_.noise(line);
+  }
+
+  // Whole: half of a banner may lack the word "Bidirectional".
+  static bool is_banner(std::string_view text) {
+    constexpr std::string_view kVerbs[] = {"RDMA_Write", "RDMA_Read", "Send", "Atomic", "Raw"};
+    return text.ends_with("Test") && std::ranges::any_of(kVerbs, [&](std::string_view verb) {
+             return text.starts_with(verb);
+           });
   }
 
   void open_test(std::string_view text) {
     close_test();
     header_.reset();
     test_.name = trimmed(text.substr(0, text.size() - 4));
-    const std::size_t both = test_.name.find("Bidirectional ");
+    const std::size_t both = test_.name.find("Bidirectional");
     if (both != std::string::npos) {
       test_.traffic = CopyTraffic::opposed;
       test_.halved = test_.name.find("BW") != std::string::npos;
@@ -194,7 +217,7 @@ class PerftestImport {
     for (std::size_t i = 0; i < columns; ++i) {
       const std::string_view word = words[i].text;
       const auto number = parse_printed(word);
-      const bool cut = !line.finished && i + 1 == columns && number && !is_whole_cell(i, *number);
+      const bool cut = number && !is_whole_cell(i, *number);
       if (!number || number->value < 0 || cut) {
         why = fmt::format("\"{}\" is no number as perftest prints it", word);
         return std::nullopt;
@@ -258,9 +281,22 @@ class PerftestImport {
     return out;
   }
 
-  // Message rates have six decimals and all else two: a cell at the end of the file that has fewer lost its end.
+  // Message rates have six decimals, bandwidths six or two and latencies two: a cell that has fewer lost its end.
   bool is_whole_cell(std::size_t column, const PrintedNumber& number) const {
-    return number.decimals == (header_->columns[column] == Column::rate ? 6 : 2);
+    switch (header_->columns[column]) {
+      case Column::bytes:
+      case Column::level:
+      case Column::iterations:
+      case Column::other:
+        return true;
+      case Column::rate:
+        return number.decimals == 6;
+      case Column::peak:
+      case Column::average:
+        return number.decimals == 2 || number.decimals == 6;
+      default:
+        return number.decimals == 2;
+    }
   }
 
   std::optional<Bandwidth> rate_of(double printed) const {

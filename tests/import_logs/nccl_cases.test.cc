@@ -202,8 +202,7 @@ TEST(NcclCases, N11OneDirectionOnly) {
 }
 
 TEST(NcclCases, N12LatencyDoesNotFollowTheFirstRow) {
-  const Result log =
-      import_case("nccl-tests", "pcie-2x8-alltoall-mpi-noise-first-row-outlier.log");
+  const Result log = import_case("nccl-tests", "pcie-2x8-alltoall-mpi-noise-first-row-outlier.log");
   ASSERT_TRUE(log.ok()) << log.text();
   EXPECT_EQ(log.number("/rows"), 5);
   EXPECT_GE(log.number("/latency_us"), 29);

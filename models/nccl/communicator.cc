@@ -34,18 +34,6 @@ std::uint32_t u32(std::size_t n) { return static_cast<std::uint32_t>(n); }
 
 Bytes part_of(double bytes) { return {static_cast<std::int64_t>(std::ceil(bytes))}; }
 
-double wire_overhead(NcclProtocol protocol) {
-  switch (protocol) {
-    case NcclProtocol::ll:
-      return 2;
-    case NcclProtocol::ll128:
-      return 128.0 / 120;
-    case NcclProtocol::simple:
-      return 1;
-  }
-  return 1;
-}
-
 std::uint32_t log2_up(std::size_t n) { return n < 2 ? 0 : u32(std::bit_width(n - 1)); }
 
 std::uint64_t same_edges(NcclAlgorithm algorithm, NcclProtocol protocol, CollectiveKind kind,
@@ -104,6 +92,8 @@ NcclCommunicator::NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpu
     if (!fresh) continue;
     const auto position = std::ranges::find(type.gpus, fabric.node(gpu).index) - type.gpus.begin();
     const GpuSpec& spec = type.gpu_specs[static_cast<std::size_t>(position)];
+    const int sm = topology_.min_compute_capability;
+    arch_ = sm >= 100 ? 3 : sm >= 90 ? 2 : sm >= 80 ? 1 : 0;
     if (spec.kernels && (used.size() == 1 || spec.kernels->ll_step > kernels_.ll_step))
       kernels_ = *spec.kernels;
     if (!type.nic_specs.empty() && type.nic_specs.front().proxy)
@@ -133,11 +123,11 @@ CollectiveOptions NcclCommunicator::options(const NcclPlan& plan) const {
       break;
     case NcclProtocol::ll128:
       out.costs.step = kernels_.ll128_step;
-      out.costs.network_step = proxy_.ll_step;
+      out.costs.network_step = proxy_.bulk_step;
       break;
     case NcclProtocol::simple:
       out.costs.step = kernels_.simple_step;
-      out.costs.network_step = proxy_.simple_step;
+      out.costs.network_step = proxy_.bulk_step;
       break;
   }
   const auto off = [&](const char* name, std::string_view value) {
@@ -245,20 +235,38 @@ Edge NcclCommunicator::edge(std::uint32_t src, std::uint32_t dst, double weight,
                                  topology_.graphs.at(NcclPattern::ring).type_intra <= NcclPath::nvb
                              ? kernels_.efficiency
                              : 1;
-  return {src, dst, weight * wire_overhead(protocol) / reached};
+  const double wire = protocol == NcclProtocol::ll      ? 2
+                      : protocol == NcclProtocol::ll128 ? 1 / kernels_.ll128_share
+                                                        : 1;
+  return {src, dst, weight * wire / reached};
 }
 
 // Of the bytes that cross an edge once.
 Bandwidth NcclCommunicator::channel_cap(const NcclPlan& plan) const {
-  Bandwidth cap = scaled(kernels_.channel_rate, 1 / wire_overhead(plan.protocol));
-  if (plan.protocol == NcclProtocol::ll && topology_.nodes > 1) {
-    const std::size_t scale = std::min<std::size_t>(topology_.nodes, 3) - 1;
-    const double most = release_.ll_max[topology_.amd_cpu ? 1 : 0][scale];
-    const Bandwidth limit{static_cast<std::int64_t>(
-        most * 8e9 / static_cast<double>(topology_.connections.rings.size()))};
-    cap = cap.bps > 0 ? std::min(cap, limit) : limit;
-  }
+  Bandwidth cap = kernels_.channel_rate;
+  const auto limit = [&](double gbs) {
+    const Bandwidth most{static_cast<std::int64_t>(gbs * 8e9)};
+    cap = cap.bps > 0 ? std::min(cap, most) : most;
+  };
+  const std::size_t scale = std::min<std::size_t>(topology_.nodes, 3) - 1;
+  const auto rings =
+      static_cast<double>(std::max<std::size_t>(1, topology_.connections.rings.size()));
+  if (plan.protocol == NcclProtocol::ll && topology_.nodes > 1)
+    limit(release_.ll_max[topology_.amd_cpu ? 1 : 0][scale] / rings);
+  if (plan.protocol == NcclProtocol::ll128) limit(release_.ring_ll128_max[arch_][scale]);
   return cap;
+}
+
+// LL stores and polls 8 bytes per thread and pass; passes after the first one of a step cost their bytes at the rate NCCL
+// measured for the GPU.
+Time NcclCommunicator::ll_passes(const NcclPlan& plan, double bytes_of_step, double steps) const {
+  if (plan.protocol != NcclProtocol::ll || topology_.nodes > 1) return {};
+  const double beyond = bytes_of_step - 8.0 * plan.threads;
+  if (beyond <= 0) return {};
+  const double rate =
+      release_.ll_max[arch_][0] * 1e9 /
+      static_cast<double>(std::max<std::size_t>(1, topology_.connections.rings.size()));
+  return Time{static_cast<std::int64_t>(beyond * steps / rate * 1e12)};
 }
 
 void NcclCommunicator::add_ring(Phase& phase, const NcclPlan& plan, CollectiveKind kind,
@@ -285,6 +293,7 @@ void NcclCommunicator::add_ring(Phase& phase, const NcclPlan& plan, CollectiveKi
     channel.bytes = part_of(each / plan.channels);
     channel.local_steps = steps - across;
     channel.network_steps = across;
+    channel.lead = ll_passes(plan, each / plan.channels / steps, steps);
     channel.cap = channel_cap(plan);
     channel.start = stagger(c);
     channel.same_as = same_edges(plan.algorithm, plan.protocol, kind, c);
@@ -305,8 +314,8 @@ void NcclCommunicator::add_tree(Phase& phase, const NcclPlan& plan, Bytes bytes)
         (same_node(at, tree.up[at]) ? l : w) += 1;
         at = tree.up[at];
       }
-      if (l * kernels_.simple_step.seconds() + w * proxy_.simple_step.seconds() >
-          local * kernels_.simple_step.seconds() + network * proxy_.simple_step.seconds()) {
+      if (l * kernels_.simple_step.seconds() + w * proxy_.bulk_step.seconds() >
+          local * kernels_.simple_step.seconds() + network * proxy_.bulk_step.seconds()) {
         local = l;
         network = w;
       }
@@ -320,6 +329,7 @@ void NcclCommunicator::add_tree(Phase& phase, const NcclPlan& plan, Bytes bytes)
     channel.bytes = part_of(bytes.value() / plan.channels);
     channel.local_steps = 2 * local;
     channel.network_steps = 2 * network;
+    channel.lead = ll_passes(plan, channel.bytes.value(), 1);
     channel.cap = channel_cap(plan);
     channel.start = stagger(c);
     channel.same_as = same_edges(plan.algorithm, plan.protocol, all_reduce, c);
@@ -352,41 +362,45 @@ void NcclCommunicator::add_switch(Phase& phase, const NcclPlan& plan, Collective
   channel.start = stagger(plan.channels - 1);
   channel.same_as = same_edges(plan.algorithm, plan.protocol, kind, 0);
   if (topology_.nodes < 2) return;
-  // Between nodes the heads pass their parts on: along trees, or to the reducing network.
-  const double part = heads.empty() ? own : 1 / static_cast<double>(heads.size());
+  // Between nodes every head passes its part on: along the double trees, or up to the reducing network and back.
+  std::map<std::uint32_t, std::uint32_t> position;
   std::vector<std::vector<std::uint32_t>> nodes;
-  std::map<std::uint32_t, std::size_t> position;
   for (std::uint32_t r = 0; r < gpus_.size(); ++r) {
-    const auto [it, fresh] = position.try_emplace(node_of_[r], nodes.size());
+    const auto [it, fresh] = position.try_emplace(node_of_[r], u32(nodes.size()));
     if (fresh) nodes.emplace_back();
     nodes[it->second].push_back(r);
   }
-  const std::size_t m = nodes.size();
-  for (std::size_t h = 0; h < std::max<std::size_t>(1, heads.size()); ++h) {
-    const std::uint32_t head = heads.empty() ? 0 : heads[h];
-    const auto rank = [&](std::size_t node) {
-      return nodes[node][std::min<std::size_t>(head, nodes[node].size() - 1)];
-    };
-    if (plan.algorithm == NcclAlgorithm::nvls) {  // CollNet: each part once up and once down
-      for (std::size_t k = 0; k < m; ++k)
-        channel.edges.push_back(edge(rank(k), rank((k + 1) % m), part, plan.protocol));
-      continue;
-    }
-    const NcclConnections::Tree& tree =
-        topology_.connections.trees[h % topology_.connections.trees.size()];
-    for (std::size_t k = 0; k < m; ++k) {
-      // The parent node of node k in this channel's tree.
-      for (const std::uint32_t r : nodes[k]) {
-        const std::uint32_t parent = tree.up[r];
+  const bool tree = plan.algorithm == NcclAlgorithm::nvls_tree;
+  const auto& trees = topology_.connections.trees;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> hops;  // from node to node
+  const std::uint32_t m = u32(nodes.size());
+  if (tree) {
+    for (const NcclConnections::Tree& each : trees) {
+      for (std::uint32_t r = 0; r < each.up.size(); ++r) {
+        const std::uint32_t parent = each.up[r];
         if (parent == NcclConnections::kNoRank || same_node(r, parent)) continue;
-        const std::size_t up = position.at(node_of_[parent]);
-        channel.edges.push_back(edge(rank(k), rank(up), part, plan.protocol));
-        channel.edges.push_back(edge(rank(up), rank(k), part, plan.protocol));
-        break;
+        const std::uint32_t child = position.at(node_of_[r]), above = position.at(node_of_[parent]);
+        hops[{child, above}] += 1 / static_cast<double>(trees.size());
+        hops[{above, child}] += 1 / static_cast<double>(trees.size());
       }
     }
+  } else {
+    for (std::uint32_t k = 0; k < m; ++k) hops[{k, (k + 1) % m}] = 1;
   }
-  channel.network_steps = plan.algorithm == NcclAlgorithm::nvls ? 2 : 2 * log2_up(m);
+  const auto& graph = topology_.graphs.at(NcclPattern::nvls).channels;
+  for (const NcclChannel& head : graph) {
+    const std::uint32_t local = head.gpus.empty() ? 0 : head.gpus.front();
+    const auto rank = [&](std::uint32_t node) {
+      return nodes[node][std::min<std::size_t>(local, nodes[node].size() - 1)];
+    };
+    for (const auto& [ends, weight] : hops) {
+      Edge& added = channel.edges.emplace_back(edge(rank(ends.first), rank(ends.second),
+                                                    weight / static_cast<double>(graph.size()),
+                                                    plan.protocol));
+      added.src_nic = added.dst_nic = head.nic_in;
+    }
+  }
+  channel.network_steps = tree ? 2 * log2_up(m) : 2;
 }
 
 // All-gather and reduce-scatter over one GPU per node in ceil(log2 N) steps at distances 1, 2, 4 ...

@@ -8,7 +8,7 @@
 // Tree.     Up and down at once; chains inside nodes, a double binary tree between. Steps: twice the depth.
 // NVLS.     Rounds of one chunk per channel and head through the reducing switch. A round moves channels x heads x chunk
 //           bytes and costs nvls_round beside them; filling the pipeline (scatter, reduce, gather) takes 1.5 rounds.
-// Protocol. LL doubles the bytes, LL128 adds 1/15; Simple adds none. Kernels reach KernelsSpec::efficiency of a scale-up
+// Protocol. LL doubles the bytes, LL128 moves KernelsSpec::ll128_share; Simple adds none. Kernels reach KernelsSpec::efficiency of a scale-up
 //           link, connections ProxySpec::efficiency of a port; one channel moves at most KernelsSpec::channel_rate.
 // Sends.    all_to_all, gather, scatter, send_recv are sends and receives: a step per peer, then all at once.
 // Launch.   The harness starts the kernel (NcclHarnessCosts): once, and a little later for every further channel.
@@ -60,8 +60,6 @@ class NcclCommunicator {
   Time launch() const;  // until the first channel starts
 
  private:
-  struct Shape;
-  double overhead(NcclProtocol protocol) const;
   void add_ring(Phase& phase, const NcclPlan& plan, CollectiveKind kind, Bytes bytes,
                 std::uint32_t root) const;
   void add_tree(Phase& phase, const NcclPlan& plan, Bytes bytes) const;
@@ -73,6 +71,7 @@ class NcclCommunicator {
   Edge edge(std::uint32_t src, std::uint32_t dst, double weight, NcclProtocol protocol) const;
   Time stagger(std::uint32_t channel) const;
   Bandwidth channel_cap(const NcclPlan& plan) const;
+  Time ll_passes(const NcclPlan& plan, double bytes_of_step, double steps) const;
   bool same_node(std::uint32_t a, std::uint32_t b) const { return node_of_[a] == node_of_[b]; }
 
   const Fabric& fabric_;
@@ -87,7 +86,8 @@ class NcclCommunicator {
   std::vector<std::uint32_t> node_of_;  // by rank: server
   std::vector<std::uint32_t> local_;    // by rank: position in its node
   std::uint32_t most_local_ = 1;        // GPUs of the fullest node
-  Bandwidth switch_rate_{0};            // of the reducing switches per GPU
+  std::size_t arch_ = 0;      // row of the release's tables: Volta, Ampere, Hopper, Blackwell
+  Bandwidth switch_rate_{0};  // of the reducing switches per GPU
 };
 
 }  // namespace weft

@@ -23,10 +23,10 @@ std::string name_of(Enum value) {
 
 // What a row waited for longest: the start of the kernel, hops in series, a link, or the channels' own limit.
 std::string bottleneck_of(const Fabric& fabric, const Workload& workload, const NcclRow& row,
-                          Time launch, OpId first, OpId last) {
+                          Time launch, std::uint32_t first, std::uint32_t end) {
   Time latency{0}, longest{0};
   std::uint32_t way = 0;
-  for (std::uint32_t i = first.v; i < last.v; ++i) {
+  for (std::uint32_t i = first; i < end; ++i) {
     const Operation& operation = workload.operations[OpId{i}];
     if (operation.kind != Operation::Kind::flow) continue;
     latency = std::max(latency, operation.time);
@@ -57,6 +57,7 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
   CollectiveBuilder builder(routes, workload);
   struct Span {
     OpId first, last;
+    std::uint32_t begin, end;  // its operations
   };
   std::vector<Span> spans;
   std::vector<NcclRow> rows;
@@ -64,9 +65,10 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
   for (const Bytes bytes : sizes) {
     const NcclPlan plan = communicator.plan(kind, bytes);
     const OpId first = at;
+    const auto begin = static_cast<std::uint32_t>(workload.operations.size());
     at = builder.append(communicator.schedule(plan, kind, bytes), gpus, communicator.options(plan),
                         at);
-    spans.push_back({first, at});
+    spans.push_back({first, at, begin, static_cast<std::uint32_t>(workload.operations.size())});
     NcclRow& row = rows.emplace_back();
     row.bytes = bytes;
     row.algorithm = plan.sends ? "send_recv" : name_of(plan.algorithm);
@@ -85,7 +87,7 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
     if (row.time.ps > 0) row.algbw_gbs = row.bytes.value() / row.time.seconds() * 1e-9;
     row.busbw_gbs = row.algbw_gbs * busbw_factor(kind, gpus.size());
     row.bottleneck =
-        bottleneck_of(fabric, workload, row, communicator.launch(), spans[i].first, spans[i].last);
+        bottleneck_of(fabric, workload, row, communicator.launch(), spans[i].begin, spans[i].end);
   }
   return rows;
 }

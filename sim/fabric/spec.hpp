@@ -143,7 +143,7 @@ struct PciePort {
 // Simple:  bulk copies with a fence and a flag per slice.
 struct KernelsSpec : ComponentHead {
   Time ll_step = 600_ns, ll128_step = 1900_ns, simple_step = 3400_ns;
-  double efficiency = 0.9;
+  double efficiency = 0.9, ll128_share = 0.92;
   Bandwidth channel_rate{0};
   Time nvls_round{0};
   template <class V>
@@ -155,6 +155,8 @@ struct KernelsSpec : ComponentHead {
       at_most(kMostDelay));
     v("efficiency", efficiency, "share of a scale-up link's payload that kernels reach",
       between(0.01, 1));
+    v("ll128_share", ll128_share, "share of that which LL128 moves, flags included",
+      between(0.01, 1));
     v("channel_rate", channel_rate, "most that one channel (thread block) moves; 0: no limit",
       at_most(kMostRate));
     v("nvls_round", nvls_round,
@@ -165,14 +167,14 @@ struct KernelsSpec : ComponentHead {
 
 // What a hop through a NIC costs a library of collectives: the proxy thread that posts it, the adapter, the completion.
 struct ProxySpec : ComponentHead {
-  Time ll_step = 5_us, simple_step = 14_us;
+  Time ll_step = 5_us, bulk_step = 14_us;
   double efficiency = 0.95;
   template <class V>
   void visit(V&& v) {
     visit_head(v);
-    v("ll_step", ll_step, "one hop of LL or LL128 between servers, without the wire",
+    v("ll_step", ll_step, "one hop of LL between servers, without the wire",
       at_most(kMostDelay));
-    v("simple_step", simple_step, "the same for Simple", at_most(kMostDelay));
+    v("bulk_step", bulk_step, "the same for LL128 and Simple", at_most(kMostDelay));
     v("efficiency", efficiency, "share of the port's payload that connections reach",
       between(0.01, 1));
   }

@@ -283,8 +283,11 @@ NcclTopology study_fabric(const Fabric& fabric, std::span<const NodeId> gpus, Nc
       ports = cabled_ports(fabric, group.server);
       if (std::ranges::all_of(ports, [](const auto& nic) { return nic.empty(); })) {
         throw InputError(fmt::format(
-            "ranks {} and on: their server has no cabled NIC, so other servers cannot be reached",
-            group.first_rank));
+            "{} has no cabled NIC, so its rank {} cannot reach other {}{}",
+            fabric.name(gpus[group.first_rank]), group.first_rank, by_host ? "hosts" : "servers",
+            by_host ? ": without multi-node NVLink (NCCL 2.21, NCCL_MNNVL_ENABLE) each host of a "
+                      "rack is a node of its own"
+                    : ""));
       }
     }
     auto& kind = studied[{fabric.server(group.server).type, group.positions, ports}];

@@ -350,6 +350,8 @@ void NcclCommunicator::add_switch(Phase& phase, const NcclPlan& plan, Collective
   }
   channel.bytes = bytes;
   if (switch_rate_.bps > 0) channel.cap = scaled(switch_rate_, both ? n / (n + 1) : 1);
+  const Bandwidth blocks = scaled(kernels_.channel_rate, plan.channels);
+  if (blocks.bps > 0) channel.cap = channel.cap.bps > 0 ? std::min(channel.cap, blocks) : blocks;
   const auto heads = topology_.connections.nvls_heads;
   const double per_round =
       plan.chunk.value() * plan.channels * (heads.empty() ? n : static_cast<double>(heads.size()));
@@ -388,8 +390,17 @@ void NcclCommunicator::add_switch(Phase& phase, const NcclPlan& plan, Collective
     for (std::uint32_t k = 0; k < m; ++k) hops[{k, (k + 1) % m}] = 1;
   }
   const auto& graph = topology_.graphs.at(NcclPattern::nvls).channels;
+  // The NICs near a GPU are taken in turn by the channels; those of its tree channels are they.
+  std::map<std::uint32_t, std::set<std::int32_t>> near;
+  if (const auto found = topology_.graphs.find(NcclPattern::tree);
+      found != topology_.graphs.end()) {
+    for (const NcclChannel& entry : found->second.channels)
+      if (!entry.gpus.empty() && entry.nic_in >= 0) near[entry.gpus.front()].insert(entry.nic_in);
+  }
   for (const NcclChannel& head : graph) {
     const std::uint32_t local = head.gpus.empty() ? 0 : head.gpus.front();
+    std::set<std::int32_t>& nics = near[local];
+    if (nics.empty()) nics.insert(head.nic_in);
     const auto rank = [&](std::uint32_t node) {
       return nodes[node][std::min<std::size_t>(local, nodes[node].size() - 1)];
     };

@@ -97,7 +97,12 @@ class Reader {
             "the output of `nvidia-smi topo -m` is needed as it is printed");
       return {};
     }
-    name_devices();
+    if (rows_.empty()) {
+      error(place(header_.front()), "no row follows the header",
+            "capture it again, it was cut off");
+    } else {
+      name_devices();
+    }
     if (!diagnostics_.ok()) return {};
     for (const Row& row : rows_) read_row(row);
     if (diagnostics_.ok()) compare_cells();

@@ -236,7 +236,8 @@ class Reader {
     if (names.size() > kMostMachineDevices)
       return error(place(header_.front()),
                    fmt::format("{} devices are more than any machine has", names.size()));
-    std::ranges::stable_partition(names, [](const TopoWord& t) { return is_gpu_name(t.text); });
+    std::stable_partition(names.begin(), names.end(),
+                          [](const TopoWord& t) { return is_gpu_name(t.text); });
     for (const TopoWord& name : names) {
       if (!index_.emplace(name.text, matrix_.devices.size()).second)
         error(place(name), fmt::format("the header names {} twice", name.text));

@@ -139,6 +139,10 @@ RankGuess infer_ranks(const MeasuredRun& run) {
   if (high < 1.5 || low > kMost) return guess;
   guess.fewest = std::max(2, static_cast<int>(std::ceil(low - 1e-6)));
   guess.most = static_cast<int>(std::floor(std::min(high, kMost) + 1e-6));
+  if (guess.fewest > guess.most) {  // no whole number gives this factor
+    guess.fewest = guess.most = 0;
+    return guess;
+  }
   for (int n = guess.fewest; n <= guess.most; ++n) {
     const auto twos = [](int v) { return std::countr_zero(static_cast<unsigned>(v)); };
     const bool better = !guess.ranks || std::min(twos(n), 3) > std::min(twos(*guess.ranks), 3);

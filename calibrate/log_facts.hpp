@@ -22,8 +22,8 @@ namespace weft {
 double bus_factor(std::string_view collective, int ranks);
 
 struct RankGuess {
-  std::optional<int> ranks;                // most likely; absent when the rows allow no statement
-  int fewest = 0, most = 0;                // all counts that agree with the rounding of the rows
+  std::optional<int> ranks;  // most likely; absent when the rows allow no statement
+  int fewest = 0, most = 0;  // all counts that agree with the rounding of the rows; 0: none
   double factor_low = 0, factor_high = 0;  // what busbw / algbw may be
   std::size_t agree = 0, total = 0;        // samples that allow it, of those that say something
 };

@@ -36,7 +36,7 @@ bool is_time(Column c) { return c == Column::time || c == Column::cpu_time; }
 
 // What today's release prints, with and without root (old) and with one half only (trimmed by hand).
 std::optional<NcclColumns> columns_of_shape(std::size_t words) {
-  using enum Column;
+  using enum NcclColumn;
   NcclColumns out{size, count, type, operation};
   if (words == 13 || words == 9) out.push_back(root);
   const std::size_t halves = words > 9 ? 2 : 1;

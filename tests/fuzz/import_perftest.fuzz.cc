@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// Output of perftest.
+#include "calibrate/import/perftest.hpp"
+#include "tests/fuzz/import_log.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return weft::fuzz::check_import(weft::kPerftestImporter, data, size);
+}

@@ -32,6 +32,11 @@ std::optional<Column> column_of(std::string_view word) {
   return std::nullopt;
 }
 
+// What the option -I adds to a group.
+bool is_spread(Column c) {
+  return c == Column::shortest || c == Column::longest || c == Column::percentile_99 ||
+         c == Column::variation;
+}
 bool is_time(Column c) { return c == Column::time || c == Column::cpu_time; }
 
 // What today's release prints, with and without root (old) and with one half only (trimmed by hand).
@@ -193,16 +198,21 @@ std::optional<NcclColumns> nccl_header_of(std::string_view text) {
 }
 
 bool is_complete_header(const NcclColumns& columns) {
+  // What describes the row comes first, in this order; what a release leaves out is left out.
+  constexpr std::array<Column, 5> kLabels{Column::size, Column::count, Column::type,
+                                          Column::operation, Column::root};
   if (columns.empty() || columns.front() != Column::size) return false;
   std::size_t groups = 0, i = 0;
-  while (i < columns.size() && !is_time(columns[i])) ++i;
+  for (const Column label : kLabels) i += i < columns.size() && columns[i] == label ? 1 : 0;
   while (i + 3 < columns.size() && is_time(columns[i])) {
     const bool checked = columns[i + 3] == Column::wrong || columns[i + 3] == Column::error;
     if (columns[i + 1] != Column::algbw || columns[i + 2] != Column::busbw || !checked)
       return false;
     ++groups;
-    for (i += 4; i < columns.size() && !is_time(columns[i]);) ++i;
+    i += 4;
+    while (i < columns.size() && is_spread(columns[i])) ++i;
   }
+  if (i + 1 == columns.size() && columns[i] == Column::timestamp) ++i;
   return i == columns.size() && (groups == 1 || groups == 2);
 }
 

@@ -438,8 +438,8 @@ Machine build_machine(const ServerType& type, std::span<const std::uint32_t> gpu
         (spec.vendor.empty() || spec.vendor == "nvidia"))
       continue;
     throw InputError(fmt::format(
-        "{}: NCCL drives NVIDIA GPUs only, and {} is of {} (compute capability \"{}\")",
-        type.node_names[type.gpus[g]], spec.name.empty() ? "this one" : spec.name,
+        "error: {} is {} of {}, compute capability \"{}\"\n    NCCL drives NVIDIA GPUs only\n",
+        type.node_names[type.gpus[g]], spec.name.empty() ? "a GPU" : spec.name,
         spec.vendor.empty() ? "an unnamed vendor" : spec.vendor, spec.compute_capability));
   }
   return Builder(type, gpus, ports, rules).run();

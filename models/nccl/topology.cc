@@ -34,9 +34,9 @@ std::vector<Group> group_ranks(const Fabric& fabric, std::span<const NodeId> gpu
   for (std::uint32_t r = 0; r < gpus.size(); ++r) {
     const Node& node = fabric.node(gpus[r]);
     if (node.kind != NodeKind::gpu)
-      throw InputError(fmt::format("{} is not a GPU", fabric.name(gpus[r])));
+      throw InputError(fmt::format("error: {} is not a GPU\n", fabric.name(gpus[r])));
     if (!seen.insert(gpus[r].v).second)
-      throw InputError(fmt::format("{} is given twice", fabric.name(gpus[r])));
+      throw InputError(fmt::format("error: {} is given twice\n", fabric.name(gpus[r])));
     const ServerPlace& place = fabric.server(node.server);
     const ServerType& type = fabric.type_of(node.server);
     const std::uint32_t local = gpus[r].v - place.node_base;
@@ -50,8 +50,8 @@ std::vector<Group> group_ranks(const Fabric& fabric, std::span<const NodeId> gpu
     if (key != current) {
       if (!closed.insert(key).second) {
         throw InputError(
-            fmt::format("rank {} ({}) is apart from the other ranks of its server: ranks of one "
-                        "server must follow each other",
+            fmt::format("error: rank {} ({}) is apart from the other ranks of its server\n"
+                        "    ranks of one server must follow each other\n",
                         r, fabric.name(gpus[r])));
       }
       current = key;
@@ -256,7 +256,7 @@ std::vector<std::uint32_t> heads_of(std::span<const NodeStudy* const> kinds) {
 
 NcclTopology study_fabric(const Fabric& fabric, std::span<const NodeId> gpus, NcclVersion version,
                           const NcclEnvironment& environment) {
-  if (gpus.empty()) throw InputError("a communicator needs at least one GPU");
+  if (gpus.empty()) throw InputError("error: a communicator needs at least one GPU\n");
   const Rules rules = rules_of(version);
   Variables variables = read_variables(environment);
   const bool by_host = !rules.multi_node_nvlink || !variables.mnnvl;
@@ -282,12 +282,13 @@ NcclTopology study_fabric(const Fabric& fabric, std::span<const NodeId> gpus, Nc
     if (network) {
       ports = cabled_ports(fabric, group.server);
       if (std::ranges::all_of(ports, [](const auto& nic) { return nic.empty(); })) {
-        throw InputError(fmt::format(
-            "{} has no cabled NIC, so its rank {} cannot reach other {}{}",
-            fabric.name(gpus[group.first_rank]), group.first_rank, by_host ? "hosts" : "servers",
-            by_host ? ": without multi-node NVLink (NCCL 2.21, NCCL_MNNVL_ENABLE) each host of a "
-                      "rack is a node of its own"
-                    : ""));
+        throw InputError(
+            fmt::format("error: {} cannot reach other {}: its own has no cabled NIC\n{}",
+                        fabric.name(gpus[group.first_rank]), by_host ? "hosts" : "servers",
+                        by_host ? "    without multi-node NVLink (since NCCL 2.21, "
+                                  "NCCL_MNNVL_ENABLE) each host of a "
+                                  "rack is a node of its own\n"
+                                : ""));
       }
     }
     auto& kind = studied[{fabric.server(group.server).type, group.positions, ports}];

@@ -12,20 +12,22 @@ namespace weft::nccl {
 namespace {
 
 std::optional<std::int64_t> integer(const NcclEnvironment& environment, const char* name,
-                                    std::int64_t low, std::int64_t high) {
+                                    std::int64_t low, std::int64_t high, Diagnostics& diagnostics) {
   const std::string* text = environment.find(name);
   if (text == nullptr) return std::nullopt;
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error != std::errc{} || end != text->data() + text->size() || value < low || value > high) {
-    throw InputError(
-        fmt::format("{}=\"{}\" is not a number from {} to {}", name, *text, low, high));
+    diagnostics.error({}, name,
+                      fmt::format("\"{}\" is not a number from {} to {}", *text, low, high));
+    return std::nullopt;
   }
   return value;
 }
 
 // A class by name, or by the numbers of old releases.
-std::optional<NcclPath> level(const NcclEnvironment& environment, const char* name) {
+std::optional<NcclPath> level(const NcclEnvironment& environment, const char* name,
+                              Diagnostics& diagnostics) {
   const std::string* text = environment.find(name);
   if (text == nullptr) return std::nullopt;
   for (const auto& entry : enum_names(NcclPath{})) {
@@ -36,20 +38,22 @@ std::optional<NcclPath> level(const NcclEnvironment& environment, const char* na
     constexpr std::array<NcclPath, 6> kOld{loc, pix, pxb, phb, sys, sys};
     return kOld[std::min<std::size_t>(static_cast<std::size_t>((*text)[0] - '0'), 5)];
   }
-  throw InputError(fmt::format(
-      "{}=\"{}\" is not a path class: write LOC, NVL, PIX, PXB, PHB or SYS", name, *text));
+  diagnostics.error({}, name, fmt::format("\"{}\" is not a path class", *text),
+                    "LOC, NVL, PIX, PXB, PHB or SYS");
+  return std::nullopt;
 }
 
 }  // namespace
 
 Variables read_variables(const NcclEnvironment& environment) {
+  Diagnostics diagnostics;
   const auto number = [&](const char* name, std::int64_t low, std::int64_t high) {
-    return integer(environment, name, low, high);
+    return integer(environment, name, low, high, diagnostics);
   };
   Variables out;
-  out.policy.p2p_level = level(environment, "NCCL_P2P_LEVEL");
+  out.policy.p2p_level = level(environment, "NCCL_P2P_LEVEL", diagnostics);
   if (number("NCCL_P2P_DISABLE", 0, 1).value_or(0) == 1) out.policy.p2p_level = NcclPath::loc;
-  out.policy.gdr_level = level(environment, "NCCL_NET_GDR_LEVEL");
+  out.policy.gdr_level = level(environment, "NCCL_NET_GDR_LEVEL", diagnostics);
   out.policy.pxn = number("NCCL_PXN_DISABLE", 0, 1).value_or(0) == 0;
   out.policy.nvb = number("NCCL_NVB_DISABLE", 0, 1).value_or(0) == 0;
   out.policy.pxn_c2c = number("NCCL_PXN_C2C", 0, 1).value_or(0) == 1;
@@ -73,6 +77,7 @@ Variables read_variables(const NcclEnvironment& environment) {
   out.nvls = number("NCCL_NVLS_ENABLE", 0, 2).value_or(2) != 0;
   out.collnet = number("NCCL_COLLNET_ENABLE", 0, 1).value_or(0) == 1;
   out.mnnvl = number("NCCL_MNNVL_ENABLE", 0, 2).value_or(2) != 0;
+  diagnostics.throw_if_errors();
   return out;
 }
 

@@ -16,7 +16,7 @@ struct Variables {
   bool nvls = true, collnet = false, mnnvl = true;
 };
 
-// Throws InputError for a value that NCCL could not read.
+// Throws InputError that lists every value NCCL could not read.
 Variables read_variables(const NcclEnvironment& environment);
 
 }  // namespace weft::nccl

@@ -10,6 +10,8 @@
 #include "sim/fabric/analysis.hpp"
 #include "sim/fabric/network_routes.hpp"
 #include "tools/cli/cli.hpp"
+#include "tools/cli/nccl_channels.hpp"
+#include "tools/cli/output.hpp"
 
 namespace weft {
 namespace {
@@ -59,6 +61,20 @@ class Topo final : public Command {
         ->type_name("GLOB");
     app.add_flag("--matrix", matrix_,
                  "print the matrix of the first kind of server, however large");
+    nccl_option_ = app.add_option("--nccl", nccl_.version,
+                                  "the channels NCCL builds here; a release from 2.5 to 2.30, "
+                                  "default 2.27.7")
+                       ->expected(0, 1)
+                       ->type_name("VERSION");
+    app.add_option("--env", nccl_.variables, "NAME=VALUE of an NCCL variable, any number")
+        ->take_all()
+        ->needs(nccl_option_);
+    app.add_option("--gpus", nccl_.gpus, "the GPUs of the communicator by position, e.g. 0-3,7")
+        ->type_name("LIST")
+        ->needs(nccl_option_);
+    app.add_option("--nccl-graph", graph_file_, "writes the channels as NCCL_GRAPH_DUMP_FILE would")
+        ->type_name("FILE")
+        ->needs(nccl_option_);
     add_json_flag(app, json_);
   }
 
@@ -71,6 +87,7 @@ class Topo final : public Command {
       for (const std::string& name : matching_names(fabric, names_)) io.out += name + "\n";
       return kOk;
     }
+    if (nccl_option_->count() > 0) return run_nccl(fabric, diagnostics, io);
     Progress progress(io.err);
     progress.show("bisection");
     const Facts facts{count_components(fabric), compute_bisection(fabric),
@@ -94,6 +111,21 @@ class Topo final : public Command {
     WeakSpots weak;
     DependencyCycle cycle;
   };
+
+  int run_nccl(const Fabric& fabric, Diagnostics& diagnostics, Io& io) const {
+    const NcclAnswer answer = find_nccl_channels(fabric, nccl_, diagnostics);
+    if (!graph_file_.empty()) write_file(graph_file_, nccl_graph_xml(fabric, answer));
+    if (!json_) {
+      io.out += nccl_text(fabric, answer, io.colour);
+      return kOk;
+    }
+    Json out = Json::object();
+    out.set("weft", json_head());
+    out.set("fabric", fabric.spec().name);
+    out.set("nccl", nccl_json(fabric, answer));
+    io.out += to_text(out) + "\n";
+    return kOk;
+  }
 
   template <class Id>
   static std::vector<std::string> names_of(const Fabric& fabric, const std::vector<Id>& ids) {
@@ -282,8 +314,10 @@ class Topo final : public Command {
         "  PHB  through one socket           SYS  across sockets           X  itself\n";
   }
 
-  std::string fabric_, names_;
+  std::string fabric_, names_, graph_file_;
   std::vector<std::string> sets_;
+  NcclQuestion nccl_;
+  CLI::Option* nccl_option_ = nullptr;
   bool json_ = false, matrix_ = false;
 };
 

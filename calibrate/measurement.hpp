@@ -26,14 +26,14 @@ namespace weft {
 // A GPU that took part. In a table of ranks, `rank` counts them; elsewhere it is the tool's own number.
 struct MeasuredDevice {
   int rank = 0, device = -1;
-  std::string host, bus, model;
+  std::string host, bus, product;
   template <class V>
   void visit(V&& v) {
     v("rank", rank, "rank in the communicator, or the tool's number", between(0, 10'000'000));
     v("host", host, "the node it sits in", not_empty);
     v("device", device, "number on its node", between(0, 1'000'000));
     v("bus", bus, "PCI address as printed", not_empty);
-    v("model", model, "name as printed", not_empty);
+    v("product", product, "name as printed", not_empty);
   }
 };
 

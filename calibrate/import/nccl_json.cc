@@ -79,7 +79,7 @@ class JsonReader {
       if (number && *number >= 0 && *number <= 1'000'000) out.device = static_cast<int>(*number);
       out.host = text_of(device, "hostname");
       out.bus = text_of(device, "device_hex");
-      out.model = text_of(device, "device_info");
+      out.product = text_of(device, "device_info");
       log.devices.push_back(std::move(out));
     }
   }

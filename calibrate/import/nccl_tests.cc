@@ -13,6 +13,7 @@
 #include "calibrate/latency_bandwidth.hpp"
 #include "calibrate/log_facts.hpp"
 #include "sim/core/text.hpp"
+#include "sim/workload/schedule.hpp"
 
 namespace weft {
 namespace {
@@ -172,8 +173,7 @@ class NcclImport {
   void read_table(const NcclTable& table, Json& runs) {
     MeasuredRun run;
     run.collective = table.program;
-    if (const auto answer = options_.answers.find("collective"); answer != options_.answers.end())
-      run.collective = answer->second;
+    use_answered_collective(run);
     const std::int64_t parts = parts_of(table);
     for (const NcclLogRow& row : table.rows) {
       const int element = element_size(row.type);
@@ -199,6 +199,24 @@ class NcclImport {
     describe(run, facts);
     runs.push(std::move(facts));
     measurement_.runs.push_back(std::move(run));
+  }
+
+  void use_answered_collective(MeasuredRun& run) {
+    const auto answer = options_.answers.find("collective");
+    if (answer == options_.answers.end()) return;
+    std::vector<std::string> names;
+    for (const auto& entry : enum_names(CollectiveKind{})) names.emplace_back(entry.name);
+    if (std::ranges::find(names, answer->second) == names.end()) {
+      out_.error({}, {},
+                 fmt::format("there is no collective \"{}\"{}", answer->second,
+                             did_you_mean(answer->second, names)),
+                 "one of " + join(names, ", "));
+    } else if (!run.collective.empty() && run.collective != answer->second) {
+      out_.error({}, {}, fmt::format("the log is of {}, not of {}", run.collective, answer->second),
+                 "leave the answer out");
+    } else {
+      run.collective = answer->second;
+    }
   }
 
   void find_collective(const NcclTable& table, const RankGuess& guess, MeasuredRun& run) {
@@ -366,7 +384,8 @@ class NcclImport {
     }
     if (const auto wire = wire_reading(run)) {
       facts.set("in_switch_gbs", wire->in_switch_gbs);
-      if (run.nodes == 1)
+      constexpr double kNoPcie = 150;  // faster than any PCIe link: NVLink, so perhaps NVSwitches
+      if (run.nodes == 1 && wire->ring_gbs > kNoPcie)
         imported_.note(
             Kind::read,
             fmt::format("on the wire that is {:.4g} GB/s each way per GPU in a ring, and "

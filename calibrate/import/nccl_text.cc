@@ -249,7 +249,7 @@ class TextReader {
     const std::size_t open = line.text.find('['), close = line.text.find(']');
     if (open != std::string::npos && close != std::string::npos && close > open) {
       out.bus = line.text.substr(open + 1, close - open - 1);
-      out.model = trimmed(std::string_view(line.text).substr(close + 1));
+      out.product = trimmed(std::string_view(line.text).substr(close + 1));
     }
     if (std::ranges::find(log_.devices, out.rank, &MeasuredDevice::rank) != log_.devices.end())
       return true;  // the list of a second run

@@ -217,7 +217,7 @@ class NvbandwidthImport {
       out.bus = model.substr(open + 1, model.size() - open - 2);
       model = trimmed(model.substr(0, open));
     }
-    out.model = model;
+    out.product = model;
     measurement_.devices.push_back(std::move(out));
     return true;
   }

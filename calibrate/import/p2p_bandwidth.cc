@@ -167,7 +167,7 @@ class P2pImport {
       return true;
     MeasuredDevice out;
     out.rank = out.device = static_cast<int>(*number);
-    if (bus > comma) out.model = trimmed(rest->substr(comma + 1, bus - comma - 1));
+    if (bus > comma) out.product = trimmed(rest->substr(comma + 1, bus - comma - 1));
     const std::string_view address = trimmed(rest->substr(bus + 11));
     out.bus = address.substr(0, address.find(','));
     measurement_.devices.push_back(std::move(out));

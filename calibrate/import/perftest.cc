@@ -333,6 +333,9 @@ class PerftestImport {
     if (!rates) return true;
     const auto answer = options_.answers.find("bidirectional");
     const std::string given = answer == options_.answers.end() ? "" : answer->second;
+    if (!given.empty() && given != "yes" && given != "no")
+      out_.error({}, {}, fmt::format("\"{}\" is neither yes nor no", given),
+                 "write --bidirectional yes or no");
     if (given == "no") return true;
     if (given == "yes") {
       test_.traffic = CopyTraffic::opposed;

@@ -44,8 +44,8 @@ struct Capture {
 };
 void PrintTo(const Capture& capture, std::ostream* out) { *out << capture.name; }
 
-// So far apart that some 300 places of a text are tried, and not the same ones in every line.
-std::size_t stride(const std::string& text) { return text.size() / 300 + 1; }
+// So far apart that some 120 places of a text are tried, and not the same ones in every line.
+std::size_t stride(const std::string& text) { return text.size() / 120 + 1; }
 
 std::vector<Capture> captures() {
   std::vector<Capture> out;

@@ -252,6 +252,33 @@ TEST(Forms, CrashAfterRowsIsRecorded) {
   EXPECT_EQ(log.measurement.problems.size(), 1U);
 }
 
+TEST(Forms, AnswersMustMakeSense) {
+  const auto with = [](const char* key, const char* value, const std::string& text) {
+    ImportOptions options;
+    options.answers[key] = value;
+    return import_text("nccl-tests", text, options).ok();
+  };
+  EXPECT_TRUE(with("collective", "all_reduce", table()));
+  EXPECT_FALSE(with("collective", "all_redcue", table()));
+  const std::string named = "# Collective test starting: all_reduce_perf\n" + table();
+  EXPECT_FALSE(with("collective", "all_gather", named));
+  EXPECT_FALSE(with("ranks", "four", table()));
+  EXPECT_FALSE(with("ranks", "0", table()));
+}
+
+TEST(Forms, BandwidthWithoutBannerNeedsAnAnswer) {
+  const std::string text = data("ib_write_bw-bidirectional-4qp-400g.txt");
+  const std::string table = text.substr(text.find(" #bytes"));
+  EXPECT_FALSE(import_text("perftest", table).ok());
+  for (const auto& [answer, gbit] : {std::pair("yes", 389.605), {"no", 779.21}}) {
+    ImportOptions options;
+    options.answers["bidirectional"] = answer;
+    const Result log = import_text("perftest", table, options);
+    ASSERT_TRUE(log.ok()) << log.text();
+    EXPECT_NEAR(log.number("/tests/0/gbit_per_s"), gbit, 1e-6);
+  }
+}
+
 TEST(Forms, NothingAtAll) {
   for (const Importer* importer : importers()) {
     for (const char* text : {"", "\n\n", "hello\n", "{}", "[]", "{\"a\": ", "0\n", "# \n#\n"}) {

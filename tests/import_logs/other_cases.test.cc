@@ -164,7 +164,7 @@ TEST(OtherCases, O04MebibytesOfOldBuildsBecomeDecimal) {
 TEST(OtherCases, O04NvbandwidthOldAndBidirectional) {
   const Result old = import_case("nvbandwidth", "nvbandwidth-0.5-single-gpu.txt");
   ASSERT_TRUE(old.ok()) << old.text();
-  EXPECT_EQ(old.word("/devices/0/model"), "NVIDIA A10");
+  EXPECT_EQ(old.word("/devices/0/product"), "NVIDIA A10");
   EXPECT_EQ(gbs(matrix(old, "host_to_device_memcpy_ce"), "cpu0", "gpu0"), 25.17);
   EXPECT_EQ(matrix(old, "host_to_device_memcpy_sm").method, CopyMethod::sm);
   const Result both = import_case("nvbandwidth", "nvbandwidth-0.9-gen5x8-bidirectional.txt");

@@ -32,6 +32,10 @@ constexpr Answer kAnswers[] = {
     {"nic", "MODEL", "the NICs on the compute network, see `weft list nics`", "nic"},
     {"pcie", "LINK", "the PCIe link of a device, see `weft list links`", "link"},
     {"nvlink", "WIRING", "switched or none, where the capture does not show NVLinks", ""},
+    {"collective", "NAME", "what a log of nccl-tests measured, where it does not say", ""},
+    {"ranks", "N", "how many ranks took part, where a log does not say", ""},
+    {"bidirectional", "YES|NO", "whether rates are of both directions, where the banner is lost",
+     ""},
 };
 
 // The groups of notes, in the order in which they are printed.

@@ -39,24 +39,25 @@ inline void check_server(const Json& server) {
 inline void check_import(std::string_view kind, std::string_view text) {
   constexpr std::size_t kLongest = 16'384;
   if (text.size() > kLongest) return;
+  // A server costs a hundred times what reading does: one input in sixteen makes one, by a sum over its bytes.
+  unsigned sum = 0;
+  for (const char c : text) sum = sum * 31 + static_cast<unsigned char>(c);
   CatalogueAndInput catalogue("");
-  for (const bool told : {false, true}) {
-    ImportOptions options;
-    options.name = "imported";
-    options.catalogue = &catalogue;
-    if (told)
-      options.answers = {{"gpu", "a100-sxm4-80gb"}, {"nic", "cx6-hdr"}, {"nvlink", "switched"}};
-    for (const Importer* importer : importers()) {
-      if (importer->name != kind) continue;
-      Diagnostics problems;
-      const Imported imported = importer->read(text, "input", options, problems);
-      check_problems(problems);
-      for (const ImportNote& note : imported.notes) FUZZ_CHECK(!note.text.empty());
-      if (!problems.ok()) continue;
-      check_distances(imported.facts);
-      FUZZ_CHECK(imported.server.is_object() || !imported.open_questions.empty());
-      if (imported.server.is_object()) check_server(imported.server);
-    }
+  ImportOptions options;
+  options.name = "imported";
+  if (sum % 16 == 0) options.catalogue = &catalogue;
+  if (sum % 32 == 0)
+    options.answers = {{"gpu", "a100-sxm4-80gb"}, {"nic", "cx6-hdr"}, {"nvlink", "switched"}};
+  for (const Importer* importer : importers()) {
+    if (importer->name != kind) continue;
+    Diagnostics problems;
+    const Imported imported = importer->read(text, "input", options, problems);
+    check_problems(problems);
+    for (const ImportNote& note : imported.notes) FUZZ_CHECK(!note.text.empty());
+    if (!problems.ok()) continue;
+    check_distances(imported.facts);
+    FUZZ_CHECK(imported.server.is_object() || !imported.open_questions.empty());
+    if (imported.server.is_object()) check_server(imported.server);
   }
 }
 

@@ -104,7 +104,7 @@ class Builder {
     std::vector<std::uint32_t> used;
     for (const std::uint32_t g : gpus) used.push_back(host_[type_.gpus[g]]);
     std::ranges::sort(used);
-    used.erase(std::ranges::unique(used).begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
     for (std::uint32_t h = 0; h < used.size(); ++h) host_number_[used[h]] = h;
     machine_.hosts = static_cast<std::uint32_t>(std::max<std::size_t>(used.size(), 1));
   }

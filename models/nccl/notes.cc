@@ -150,7 +150,7 @@ class NodeNotes {
     for (std::size_t n = 0; n < channels_.nic_of.size(); ++n) {
       if (!used.contains(channels_.nic_of[n])) idle.push_back(nic(static_cast<std::int16_t>(n)));
     }
-    idle.erase(std::ranges::unique(idle).begin(), idle.end());
+    idle.erase(std::unique(idle.begin(), idle.end()), idle.end());
     if (!relayed.empty())
       notes_.push_back(
           fmt::format("rings send through another GPU's NIC port (PXN): {}", listed(relayed)));

@@ -243,7 +243,6 @@ Rules rules_of(NcclVersion version) {
       .nvls_graph = since(18),
       .nvls_most_heads = since(25) ? 32U : 64U,
       .nvls_least_gpus = since(28, 7) || !since(18) ? 2U : 3U,
-      .nvls_over_nodes = since(18),
       .nvls = pick(kNvls, version),
       .nvls_extends_channels = since(20) && !since(28),
       .hopper_doubles = since(18),

@@ -105,7 +105,6 @@ struct Rules {
   bool nvls_graph;  // NVLS channels are searched
   std::uint32_t nvls_most_heads;
   std::uint32_t nvls_least_gpus;
-  bool nvls_over_nodes;
   NvlsCounts nvls;
   bool nvls_extends_channels;  // all channels of the communicator grow to the NVLS ones
   bool hopper_doubles, hopper_doubles_blackwell;

@@ -218,6 +218,9 @@ std::optional<GpuSpec> catalogue_gpu(FileSource& catalogue, const std::string& n
 std::optional<NicSpec> catalogue_nic(FileSource& catalogue, const std::string& name) {
   return read_component<NicSpec>(catalogue, "nic", name);
 }
+std::optional<LinkSpec> catalogue_link(FileSource& catalogue, const std::string& name) {
+  return read_component<LinkSpec>(catalogue, "link", name);
+}
 
 std::string_view gpu_of_pci_id(std::string_view vendor, std::string_view device) {
   if (vendor != "0x10de") return {};

@@ -49,5 +49,6 @@ std::optional<Twin> find_twin(const Machine& machine, const GpuChoice& gpu, File
 // A component of the catalogue, or nullopt.
 std::optional<GpuSpec> catalogue_gpu(FileSource& catalogue, const std::string& name);
 std::optional<NicSpec> catalogue_nic(FileSource& catalogue, const std::string& name);
+std::optional<LinkSpec> catalogue_link(FileSource& catalogue, const std::string& name);
 
 }  // namespace weft

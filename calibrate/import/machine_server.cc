@@ -328,6 +328,24 @@ void warn_of_missing_links(const Machine& machine, const GpuChoice& gpu, int of_
   }
 }
 
+// Answers that do not fit the question, or that the capture had settled.
+void check_answers(const Machine& machine, const ImportOptions& options, const GpuChoice& gpu,
+                   Imported& out) {
+  const auto pcie = options.answers.find("pcie");
+  if (pcie != options.answers.end()) {
+    const auto link = catalogue_link(*options.catalogue, pcie->second);
+    if (!link || link->link_class != LinkClass::pcie)
+      out.open_questions.push_back(fmt::format(
+          "--pcie: \"{}\" is no PCIe link of the catalogue, see `weft list links`", pcie->second));
+  }
+  if (options.answers.contains("nvlink") && !machine.nvlink_unknown)
+    out.note(ImportNote::Kind::ignored, "--nvlink: the capture shows the NVLinks itself");
+  const std::string& shown = machine.gpu(0).model;
+  if (!shown.empty() && shown != gpu.name)
+    out.note(ImportNote::Kind::warning,
+             fmt::format("the PCI device id says {}, --gpu says {}", shown, gpu.name));
+}
+
 void ask_about_nvlinks(const Machine& machine, const ImportOptions& options, const GpuChoice& gpu,
                        Imported& out) {
   const auto ask = [&](std::string question) { out.open_questions.push_back(std::move(question)); };
@@ -359,6 +377,7 @@ void add_server(const Machine& machine, const ImportOptions& options, const std:
   if (machine.gpus.empty()) return ask("the capture shows no GPU");
   const GpuChoice gpu = choose_gpu(machine, options);
   if (gpu.name.empty()) return ask("which GPU is it? add --gpu MODEL, see `weft list gpus`");
+  check_answers(machine, options, gpu, out);
   ask_about_nvlinks(machine, options, gpu, out);
   const auto twin = find_twin(machine, gpu, *options.catalogue);
   if (!twin) ask("the catalogue has no server that the rest could be taken from");

@@ -196,6 +196,20 @@ TEST(TopoM, AGpuWithoutNvlinkIsNotBelieved) {
               Contains(HasSubstr("l40s has no NVLink, the capture shows 12 a GPU")));
 }
 
+TEST(TopoM, APcieAnswerThatIsNoPcieLinkIsRefused) {
+  const Reading reading = import_file("dgx-a100-10nic-8numa.txt", {{"pcie", "nvlink3"}});
+  EXPECT_FALSE(reading.imported.server.is_object());
+  EXPECT_THAT(reading.imported.open_questions, Contains(HasSubstr("\"nvlink3\" is no PCIe link")));
+}
+
+TEST(NcclXml, AnAnswerAgainstTheCaptureIsSaid) {
+  const Reading reading =
+      import_file("h200-baremetal-one-numa-node.xml", {{"gpu", "h100-sxm5"}, {"nvlink", "none"}});
+  EXPECT_THAT(notes(reading, Kind::warning),
+              Contains(HasSubstr("PCI device id says h200-sxm5, --gpu says h100-sxm5")));
+  EXPECT_THAT(notes(reading, Kind::ignored), Contains(HasSubstr("--nvlink")));
+}
+
 TEST(TopoM, AnswersSettleWhatTheMatrixLeavesOpen) {
   const Reading reading =
       import_file("b300-8gpu-8nic-dualport-bonds.txt",

@@ -181,10 +181,19 @@ class RecordReader {
 
 }  // namespace
 
+bool is_validation_file(const Json& document) {
+  if (const Json* kind = document.find("kind"))
+    return kind->is_string() && kind->text == "validation";
+  return document.find("records") != nullptr || document.find("sets") != nullptr ||
+         document.find("out_of_reach") != nullptr;
+}
+
 void read_validation_file(const Json& document, Dataset& dataset, Diagnostics& diagnostics) {
   if (!document.is_object())
     return config_detail::wrong_kind(document, "", "an object", diagnostics);
   config_detail::unknown_keys(document, "", kFileKeys, diagnostics);
+  if (const Json* kind = document.find("kind"); kind != nullptr && !is_validation_file(document))
+    config_detail::bad_choice(*kind, "/kind", {"validation"}, diagnostics);
   if (const Json* weft = document.find("weft")) {
     SchemaVersion version;
     read_config(*weft, "/weft", version, diagnostics);

@@ -181,6 +181,9 @@ struct Dataset {
 // Adds what one file holds; problems go to `diagnostics`, use the dataset only when diagnostics.ok().
 void read_validation_file(const Json& document, Dataset& dataset, Diagnostics& diagnostics);
 
+// A file with records, sets or a list of what is out of reach, and no kind but "validation".
+bool is_validation_file(const Json& document);
+
 // The JSON Schema of a validation file.
 Json validation_schema();
 

@@ -13,7 +13,7 @@ import sys
 import jsonschema
 
 FOLDERS = {"gpus": "gpu", "nics": "nic", "switches": "switch", "links": "link", "servers": "server", "fabrics": "fabric",
-           "../scenarios": "scenario"}
+           "../scenarios": "scenario", "../tests/validation": "validation"}
 
 
 def problems_of(validator, path):

@@ -11,11 +11,13 @@
 #include <fmt/format.h>
 
 #include "calibrate/validate.hpp"
+#include "calibrate/validate_page.hpp"
 #include "models/catalog.hpp"
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/file_source.hpp"
+#include "tools/cli/output.hpp"
 
 namespace weft {
 namespace {
@@ -63,6 +65,10 @@ class Validate final : public Command {
     app.add_option("--only", only_, "a set or record, * and ? match anything");
     app.add_flag("--check-limits", check_limits_,
                  "exit code 4 when a set misses the limits of its dataset");
+    app.add_option(
+        "--page", page_,
+        "also write this markdown page, with plots in a folder of its name and hand-written "
+        "text from NAME.notes.md beside it");
     add_json_flag(app, json_);
   }
 
@@ -86,6 +92,7 @@ class Validate final : public Command {
     const ValidationResult result = validate(dataset, context);
     progress.show("");
     io.out = json_ ? to_text(to_json(result)) + "\n" : text(result);
+    if (!page_.empty()) write_page(dataset, result);
     bool failed = false;
     for (const RecordResult& record : result.records) {
       if (record.failure.empty()) continue;
@@ -130,9 +137,9 @@ class Validate final : public Command {
         diagnostics.error({}, path, "cannot be read");
         continue;
       }
-      Diagnostics trial;
+      const std::size_t before = diagnostics.error_count();
       const Json document = parse_json(*text, path, diagnostics);
-      if (document.is_object()) read_validation_file(document, dataset, diagnostics);
+      if (diagnostics.error_count() == before) read_validation_file(document, dataset, diagnostics);
     }
     return dataset;
   }
@@ -145,6 +152,19 @@ class Validate final : public Command {
       if (fs::is_directory(folder)) return folder.string();
     }
     throw Missing("the shipped validation records are not beside the catalogue; give --dataset");
+  }
+
+  void write_page(const Dataset& dataset, const ValidationResult& result) const {
+    const fs::path path(page_);
+    const fs::path folder = path.parent_path() / path.stem();
+    Configs files(find_configs_root());
+    const std::string notes =
+        files.read((path.parent_path() / (path.stem().string() + ".notes.md")).string())
+            .value_or("");
+    const ValidationPage page = validation_page(dataset, result, notes, path.stem().string());
+    make_folder(folder.string());
+    for (const auto& [name, svg] : page.plots) write_file((folder / name).string(), svg);
+    write_file(page_, page.markdown);
   }
 
   void choose(Dataset& dataset, Diagnostics& diagnostics) const {
@@ -295,7 +315,7 @@ class Validate final : public Command {
     return table.empty() ? std::string{} : table.text() + "\n";
   }
 
-  std::string folder_, only_;
+  std::string folder_, only_, page_;
   bool check_limits_ = false, json_ = false;
 };
 

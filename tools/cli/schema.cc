@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/validate_case.hpp"
 #include "sim/fabric/spec.hpp"
 #include "sim/run/scenario.hpp"
 
@@ -95,6 +96,17 @@ std::string scenario_file_schema() {
   return to_text(out) + "\n";
 }
 
+// A dataset of validation records has no kind either.
+std::string validation_file_schema() {
+  Json out = Json::object();
+  out.set("$schema", "https://json-schema.org/draft/2020-12/schema");
+  out.set("$id", "validation.schema.json");
+  out.set("title", "weft validation records");
+  const Json body = validation_schema();
+  for (const JsonMember& member : body.members) out.set(member.key, member.value);
+  return to_text(out) + "\n";
+}
+
 }  // namespace
 
 std::map<std::string, std::string> schema_files() {
@@ -108,6 +120,7 @@ std::map<std::string, std::string> schema_files() {
       {"server.schema.json", file_schema("server", schema_of<ServerSpec>())},
       {"fabric.schema.json", fabric_schema()},
       {"scenario.schema.json", scenario_file_schema()},
+      {"validation.schema.json", validation_file_schema()},
   };
 }
 

@@ -13,7 +13,8 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kWorstRows = 25;
-constexpr std::size_t kFewestPoints = 4;  // of a plot against size
+constexpr std::size_t kFewestPoints = 4;   // of a plot against size
+constexpr std::size_t kLongestTitle = 40;  // of its panel; the end tells records apart
 
 std::string percent(double value) { return fmt::format("{:.1f} %", 100 * value); }
 std::string signed_percent(double value) { return fmt::format("{:+.1f} %", 100 * value); }
@@ -160,7 +161,8 @@ std::string set_plot(const SetResult& set) {
     if (sizes.size() < kFewestPoints) continue;
     const ErrorFigures figures = figures_of(*record);
     panel.title = record->record->id;
-    if (panel.title.size() > 34) panel.title = panel.title.substr(0, 33) + "…";
+    if (panel.title.size() > kLongestTitle)
+      panel.title = "…" + panel.title.substr(panel.title.size() - kLongestTitle + 1);
     panel.subtitle =
         fmt::format("median {}, bias {}", percent(figures.median), signed_percent(figures.bias));
     panels.push_back(std::move(panel));

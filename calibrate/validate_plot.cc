@@ -98,8 +98,8 @@ std::string panel_svg(const SweepPanel& panel, double left, double top, const Ex
   const Axis x{sizes.low, sizes.high, left + 34, kPanelWidth - 48};
   const Axis y{std::floor(rates.low), std::max(std::ceil(rates.high), std::floor(rates.low) + 1),
                top + kPanelHeight - 24, -(kPanelHeight - 66)};
-  std::string out =
-      text(left + 34, top + 12, panel.title, "font-size=\"10\" fill=\"#222\" font-weight=\"bold\"");
+  std::string out = text(left + 34, top + 12, panel.title,
+                         "font-size=\"8.5\" fill=\"#222\" font-weight=\"bold\"");
   out += text(left + 34, top + 25, panel.subtitle, "font-size=\"9\" fill=\"#666\"");
   for (int decade = static_cast<int>(y.low); decade <= static_cast<int>(y.high); ++decade) {
     out += line(x.from, y.at(decade), x.from + x.length, y.at(decade), "#dddddd");

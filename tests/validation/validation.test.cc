@@ -53,7 +53,7 @@ TEST(ShippedRecords, HaveOneIdPerRowAndFiniteErrors) {
   EXPECT_GT(rows, 3000U);
 }
 
-// Both sides of the split are there, and a machine is on one side only.
+// Otherwise nothing would tell a fit from a prediction.
 TEST(ShippedRecords, SomeMachinesAreHeldOut) {
   const Json answer = document(whole());
   std::set<std::string> sides;

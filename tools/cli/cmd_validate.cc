@@ -184,17 +184,17 @@ class Validate final : public Command {
                       "sets and records are listed by weft validate --json");
   }
 
+  // Every key is there; null where no row says anything.
   static Json figures_json(const ErrorFigures& figures) {
+    const auto of = [](std::size_t rows, double value) { return rows > 0 ? Json(value) : Json{}; };
     Json out = Json::object();
     out.set("rows", std::uint64_t{figures.rows});
-    if (figures.rows == 0) return out;
-    out.set("median_abs_rel_error", figures.median);
-    out.set("p90_abs_rel_error", figures.p90);
-    out.set("bias", figures.bias);
+    out.set("median_abs_rel_error", of(figures.rows, figures.median));
+    out.set("p90_abs_rel_error", of(figures.rows, figures.p90));
+    out.set("bias", of(figures.rows, figures.bias));
     out.set("rows_large", std::uint64_t{figures.rows_large});
-    if (figures.rows_large == 0) return out;
-    out.set("median_abs_rel_error_large", figures.median_large);
-    out.set("bias_large", figures.bias_large);
+    out.set("median_abs_rel_error_large", of(figures.rows_large, figures.median_large));
+    out.set("bias_large", of(figures.rows_large, figures.bias_large));
     return out;
   }
 

@@ -98,6 +98,15 @@ TEST(OwnRecords, AreReadFromAnyFolder) {
   EXPECT_EQ(set.find("cases")->items.at(0).find("unit")->text, "GB/s");
 }
 
+TEST(OwnRecords, MayBeOneFile) {
+  const Folder folder;
+  const std::string path = folder.file("mine.json", R"({"records": [)" + kRecord + "]}");
+  folder.file("other.json", "not even JSON");
+  const Outcome outcome = weft_cli({"validate", "--dataset", path, "--json"});
+  EXPECT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_EQ(document(outcome).find("all")->find("rows")->integer, 1);
+}
+
 TEST(OwnRecords, AreCheckedWithoutBeingRun) {
   const Folder folder;
   const std::string path = folder.file("mine.json", R"({"records": [)" + kRecord + "]}");

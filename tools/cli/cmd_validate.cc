@@ -61,7 +61,8 @@ std::string signed_percent(double value) { return fmt::format("{:+.1f} %", 100 *
 class Validate final : public Command {
  public:
   void add(CLI::App& app) override {
-    app.add_option("--dataset", folder_, "a folder of validation files; default: the shipped one");
+    app.add_option("--dataset", folder_,
+                   "a folder of validation files, or one file; default: the shipped ones");
     app.add_option("--only", only_, "a set or record, * and ? match anything");
     app.add_flag("--check-limits", check_limits_,
                  "exit code 4 when a set misses the limits of its dataset");
@@ -116,19 +117,7 @@ class Validate final : public Command {
  private:
   Dataset load(Diagnostics& diagnostics) const {
     const std::string folder = folder_.empty() ? default_folder() : folder_;
-    std::error_code error;
-    std::vector<std::string> paths;
-    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-      if (it->path().extension() == ".json") paths.push_back(it->path().string());
-    }
-    if (error) {
-      throw InputError(fmt::format("error: --dataset: cannot read the folder \"{}\": {}\n", folder,
-                                   error.message()));
-    }
-    if (paths.empty()) {
-      throw InputError(fmt::format("error: --dataset: no .json files in \"{}\"\n", folder));
-    }
-    std::ranges::sort(paths);
+    const std::vector<std::string> paths = files_of(folder);
     Configs files(find_configs_root());
     Dataset dataset;
     for (const std::string& path : paths) {
@@ -142,6 +131,24 @@ class Validate final : public Command {
       if (diagnostics.error_count() == before) read_validation_file(document, dataset, diagnostics);
     }
     return dataset;
+  }
+
+  // A file, or all .json files of a folder in the order of their names.
+  static std::vector<std::string> files_of(const std::string& place) {
+    std::error_code error;
+    if (fs::is_regular_file(place, error)) return {place};
+    std::vector<std::string> out;
+    for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error)) {
+      if (it->path().extension() == ".json") out.push_back(it->path().string());
+    }
+    if (error) {
+      throw InputError(fmt::format("error: --dataset: cannot read the folder \"{}\": {}\n", place,
+                                   error.message()));
+    }
+    if (out.empty())
+      throw InputError(fmt::format("error: --dataset: no .json files in \"{}\"\n", place));
+    std::ranges::sort(out);
+    return out;
   }
 
   // Beside the catalogue: tests/validation of the source tree, or share/weft/validation of an installation.

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <map>
-#include <set>
+#include <mutex>
 #include <thread>
 
 #include <fmt/format.h>
@@ -84,7 +85,8 @@ std::vector<GroupResult> by_group(const std::vector<RecordResult>& records) {
   std::map<std::pair<int, std::string>, Errors> groups;  // order of `by`, name
   const std::array<const char*, 5> by{"machine", "size", "gpu", "network", "collective"};
   for (const RecordResult& record : records) {
-    if (record.record->degraded || record.record->kind != CaseKind::nccl) continue;
+    if (record.record->degraded || record.record->kind != CaseKind::nccl || record.rows.empty())
+      continue;
     append(record, groups[{0, record.record->held_out ? "held out" : "fitted"}]);
     append(record, groups[{2, record.gpu}]);
     append(record, groups[{3, record.network}]);

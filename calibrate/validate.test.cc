@@ -124,6 +124,7 @@ TEST(Validate, WhatTheFabricLacksIsAFailureOfThatRecordAlone) {
   EXPECT_THAT(result.records[0].failure, HasSubstr("GPU 8 of a server is wanted, it has 8"));
   EXPECT_THAT(result.records[1].failure, HasSubstr("no GPU \"gpu8\""));
   EXPECT_EQ(result.records[2].failure, "");
+  EXPECT_TRUE(result.groups.empty());
   EXPECT_EQ(result.all.rows, 1U);
 }
 

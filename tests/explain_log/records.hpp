@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Validation records as questions about logs: what the verb would ask had the table been its log.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "calibrate/explain_log.hpp"
+#include "calibrate/validate_case.hpp"
+#include "sim/core/loader.hpp"
+#include "sim/run/run.hpp"
+#include "tools/cli/cli.hpp"
+#include "tools/cli/file_source.hpp"
+
+namespace weft::explain_test {
+
+inline const Dataset& dataset() {
+  static const Dataset all = [] {
+    Dataset out;
+    Diagnostics diagnostics;
+    const std::filesystem::path folder = std::string(WEFT_SOURCE_DIR) + "/tests/validation";
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with("nccl_") || entry.path().extension() != ".json") continue;
+      std::ifstream file(entry.path());
+      std::ostringstream text;
+      text << file.rdbuf();
+      read_validation_file(parse_json(text.str(), name, diagnostics), out, diagnostics);
+    }
+    EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+    return out;
+  }();
+  return all;
+}
+
+inline const ValidationRecord& record(const std::string& id) {
+  for (const ValidationRecord& found : dataset().records) {
+    if (found.id == id) return found;
+  }
+  throw std::runtime_error("no record " + id);
+}
+
+inline std::vector<Json> socket_nics() {
+  Configs files(find_configs_root());
+  Diagnostics diagnostics;
+  Loader loader(files, diagnostics);
+  std::vector<Json> out;
+  for (const char* name : {"eth-25g-tcp", "eth-100g-tcp"})
+    out.push_back(loader.load_component("model", name));
+  EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+  return out;
+}
+
+// A question about `ranks` GPUs of `nodes` servers, without rows.
+inline LogQuestion question_on(const std::string& reference, std::vector<std::string> sets,
+                               std::int64_t nodes, std::int64_t per_node) {
+  LogQuestion out;
+  if (nodes > 1) sets.push_back("/servers=" + std::to_string(nodes));
+  Diagnostics diagnostics;
+  out.fabric = std::make_shared<const Fabric>(load_fabric(reference, sets, diagnostics).fabric);
+  std::map<ServerId, std::int64_t> taken;
+  for (const NodeId gpu : out.fabric->gpus()) {
+    const ServerId server = out.fabric->node(gpu).server;
+    if (server.v >= nodes || taken[server] >= per_node) continue;
+    ++taken[server];
+    out.gpus.push_back(gpu);
+  }
+  out.socket_nics = socket_nics();
+  return out;
+}
+
+// One question per set of GPUs that the record covers.
+inline std::vector<LogQuestion> questions(const ValidationRecord& record) {
+  const NcclCase& ask = record.nccl;
+  std::vector<std::string> sets;
+  bool sized = false;
+  for (const JsonMember& member : ask.set.members) {
+    sets.push_back(member.key + "=" + to_text(member.value, 0));
+    sized = sized || member.key == "/servers";
+  }
+  EXPECT_FALSE(sized);
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<const CaseRow*>> groups;
+  for (const CaseRow& row : record.rows)
+    groups[{row.nodes, row.gpus_per_node.value_or(ask.gpus_per_node.value_or(100'000))}].push_back(
+        &row);
+  std::vector<LogQuestion> out;
+  for (const auto& [shape, rows] : groups) {
+    LogQuestion& question =
+        out.emplace_back(question_on(ask.fabric, sets, shape.first, shape.second));
+    question.collective = ask.collective;
+    if (const auto version = parse_nccl_version(ask.nccl)) question.setup.version = *version;
+    question.setup.harness = ask.harness;
+    question.setup.algorithm = ask.algorithm;
+    question.setup.protocol = ask.protocol;
+    for (const auto& [name, value] : ask.env) question.setup.environment.variables[name] = value;
+    const double factor = busbw_factor(ask.collective, question.gpus.size());
+    std::map<std::int64_t, double> times;
+    for (const CaseRow* row : rows) {
+      const double bits = record.quantity == Quantity::busbw ? factor : 1;
+      times[row->bytes.count] = record.quantity == Quantity::time
+                                    ? row->measured
+                                    : bits * row->bytes.value() / row->measured * 1e-3;
+    }
+    for (const auto& [bytes, us] : times) question.rows.push_back({Bytes{bytes}, us});
+  }
+  return out;
+}
+
+inline bool names(const LogExplanation& found, const std::string& cause) {
+  return std::ranges::any_of(found.causes, [&](const LogCause& one) { return one.name == cause; });
+}
+inline std::string first_cause(const LogExplanation& found) {
+  return found.causes.empty() ? "" : found.causes.front().name;
+}
+inline std::string list(const LogExplanation& found) {
+  std::ostringstream out;
+  out << write_config(found.verdict).text << " " << found.ratio << "\n";
+  for (const LogCause& cause : found.causes)
+    out << "  " << cause.name << " " << cause.off << ": " << cause.evidence << "\n";
+  return out.str();
+}
+
+}  // namespace weft::explain_test

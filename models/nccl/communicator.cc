@@ -230,6 +230,10 @@ NcclPlan NcclCommunicator::plan_sends(CollectiveKind kind, Bytes bytes) const {
 Edge NcclCommunicator::edge(std::uint32_t src, std::uint32_t dst, double weight,
                             NcclProtocol protocol) const {
   const bool network = src != kSwitch && dst != kSwitch && !same_node(src, dst);
+  return {src, dst, weight * wire_bytes(network, protocol)};
+}
+
+double NcclCommunicator::wire_bytes(bool network, NcclProtocol protocol) const {
   const double reached = network ? proxy_.efficiency
                          : topology_.graphs.contains(NcclPattern::ring) &&
                                  topology_.graphs.at(NcclPattern::ring).type_intra <= NcclPath::nvb
@@ -238,7 +242,7 @@ Edge NcclCommunicator::edge(std::uint32_t src, std::uint32_t dst, double weight,
   const double wire = protocol == NcclProtocol::ll      ? 2
                       : protocol == NcclProtocol::ll128 ? 1 / kernels_.ll128_share
                                                         : 1;
-  return {src, dst, weight * wire / reached};
+  return wire / reached;
 }
 
 // Of the bytes that cross an edge once.
@@ -450,12 +454,16 @@ void NcclCommunicator::add_sends(Phase& phase, const NcclPlan& plan, CollectiveK
   channel.local_steps = local_peers;
   channel.network_steps = remote_peers / 2;
   const NcclProtocol protocol = plan.protocol;
-  channel.generate = [this, n, kind, root, protocol](const EdgeSink& sink) {
+  // The schedule may outlive this object.
+  channel.generate = [n, kind, root,
+                      nodes = std::make_shared<const std::vector<std::uint32_t>>(node_of_),
+                      local = wire_bytes(false, protocol),
+                      remote = wire_bytes(true, protocol)](const EdgeSink& sink) {
     for (std::uint32_t src = 0; src < n; ++src) {
       for (std::uint32_t dst = 0; dst < n; ++dst) {
         if (src == dst || (kind == gather && dst != root) || (kind == scatter && src != root))
           continue;
-        sink(edge(src, dst, 1, protocol));
+        sink({src, dst, (*nodes)[src] == (*nodes)[dst] ? local : remote});
       }
     }
   };

@@ -51,6 +51,7 @@ class NcclCommunicator {
 
   // Throws InputError when NCCL_ALGO and NCCL_PROTO leave nothing that can do it.
   NcclPlan plan(CollectiveKind kind, Bytes bytes) const;
+  // Owns all it needs: it may outlive the communicator.
   Schedule schedule(const NcclPlan& plan, CollectiveKind kind, Bytes bytes,
                     std::uint32_t root = 0) const;
   CollectiveOptions options(const NcclPlan& plan) const;
@@ -70,6 +71,8 @@ class NcclCommunicator {
   NcclPlan plan_sends(CollectiveKind kind, Bytes bytes) const;
   Edge edge(std::uint32_t src, std::uint32_t dst, double weight, NcclProtocol protocol) const;
   Time stagger(std::uint32_t channel) const;
+  // Bytes of the link's payload that one byte of data occupies.
+  double wire_bytes(bool network, NcclProtocol protocol) const;
   Bandwidth channel_cap(const NcclPlan& plan) const;
   Time ll_passes(const NcclPlan& plan, double bytes_of_step, double steps) const;
   bool same_node(std::uint32_t a, std::uint32_t b) const { return node_of_[a] == node_of_[b]; }

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/diagnostics.hpp"
-
 namespace weft::nccl {
 namespace {
 
@@ -43,10 +41,43 @@ std::optional<NcclPath> level(const NcclEnvironment& environment, const char* na
   return std::nullopt;
 }
 
+// Read here, by the tuner (NCCL_ALGO, NCCL_PROTO), or both.
+constexpr std::string_view kNames[] = {"NCCL_ALGO",
+                                       "NCCL_COLLNET_ENABLE",
+                                       "NCCL_COLLNET_NODE_THRESHOLD",
+                                       "NCCL_CROSS_NIC",
+                                       "NCCL_MAX_CTAS",
+                                       "NCCL_MAX_NCHANNELS",
+                                       "NCCL_MAX_NRINGS",
+                                       "NCCL_MAX_P2P_NCHANNELS",
+                                       "NCCL_MIN_CTAS",
+                                       "NCCL_MIN_NCHANNELS",
+                                       "NCCL_MIN_NRINGS",
+                                       "NCCL_MIN_P2P_NCHANNELS",
+                                       "NCCL_MNNVL_ENABLE",
+                                       "NCCL_NCHANNELS_PER_NET_PEER",
+                                       "NCCL_NET_GDR_LEVEL",
+                                       "NCCL_NVB_DISABLE",
+                                       "NCCL_NVLS_ENABLE",
+                                       "NCCL_NVLS_NCHANNELS",
+                                       "NCCL_P2P_DISABLE",
+                                       "NCCL_P2P_LEVEL",
+                                       "NCCL_PROTO",
+                                       "NCCL_PXN_C2C",
+                                       "NCCL_PXN_DISABLE"};
+
 }  // namespace
+
+std::span<const std::string_view> variable_names() { return kNames; }
 
 Variables read_variables(const NcclEnvironment& environment) {
   Diagnostics diagnostics;
+  Variables out = read_variables(environment, diagnostics);
+  diagnostics.throw_if_errors();
+  return out;
+}
+
+Variables read_variables(const NcclEnvironment& environment, Diagnostics& diagnostics) {
   const auto number = [&](const char* name, std::int64_t low, std::int64_t high) {
     return integer(environment, name, low, high, diagnostics);
   };
@@ -77,7 +108,6 @@ Variables read_variables(const NcclEnvironment& environment) {
   out.nvls = number("NCCL_NVLS_ENABLE", 0, 2).value_or(2) != 0;
   out.collnet = number("NCCL_COLLNET_ENABLE", 0, 1).value_or(0) == 1;
   out.mnnvl = number("NCCL_MNNVL_ENABLE", 0, 2).value_or(2) != 0;
-  diagnostics.throw_if_errors();
   return out;
 }
 

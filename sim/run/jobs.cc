@@ -19,6 +19,7 @@ constexpr std::size_t kMostFlows = 20'000'000;
 }  // namespace
 
 void JobBuilder::build() {
+  check_library();
   apply_faults();
   Placement placement(fabric_, static_cast<std::uint64_t>(scenario_.seed));
   for (const JobSpec& spec : scenario_.jobs) add_job(spec, placement);
@@ -183,7 +184,46 @@ void JobBuilder::add_collective(const JobSpec& spec, JobPlan& job, Placement& pl
   if (size == 1) job.notes.push_back("a group of one: no traffic");
 }
 
+void JobBuilder::check_library() {
+  if (!scenario_.nccl) return;
+  if (!library_) {
+    return error(scenario_.nccl->place, scenario_.nccl->pointer, "this caller has no model of NCCL",
+                 "leave \"nccl\" out");
+  }
+  library_.check(*scenario_.nccl, out_);
+  out_.throw_if_errors();
+}
+
+bool JobBuilder::add_planned_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) {
+  PlannedCollective planned;
+  try {
+    planned = library_.plan(planned_on_, group.gpus, *spec.collective, *spec.size,
+                            static_cast<std::uint32_t>(spec.root), *scenario_.nccl);
+  } catch (const InputError& problem) {
+    // "error: FACT\n    CURE\n": said again at the place of the job.
+    std::string_view text = problem.what();
+    if (text.starts_with("error: ")) text.remove_prefix(7);
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    const std::size_t end = text.find("\n    ");
+    error(spec.place, spec.pointer, std::string(text.substr(0, end)),
+          end == text.npos ? "" : std::string(text.substr(end + 5)));
+    return false;
+  }
+  job.algorithm = std::move(planned.algorithm);
+  job.channels = planned.channels;
+  for (std::string& note : planned.notes) {
+    if (std::ranges::find(job.notes, note) == job.notes.end()) job.notes.push_back(std::move(note));
+  }
+  planned.options.hash =
+      mix64(static_cast<std::uint64_t>(scenario_.seed) ^ mix64(group.gpus.front().v));
+  planned.options.label = label_;
+  group.first = workload_.add_barrier();
+  group.last = builder_.append(planned.schedule, group.gpus, planned.options, group.first);
+  return true;
+}
+
 bool JobBuilder::add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) {
+  if (scenario_.nccl && spec.algorithm.empty()) return add_planned_group(spec, job, group);
   const GroupShape shape = group_shape(routes_, group.gpus);
   const AlgorithmEntry* algorithm = find_algorithm(spec, shape);
   if (algorithm == nullptr) return false;

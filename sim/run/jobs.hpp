@@ -11,6 +11,7 @@
 #include "sim/fabric/routing.hpp"
 #include "sim/run/collective_ops.hpp"
 #include "sim/run/executor.hpp"
+#include "sim/run/library.hpp"
 #include "sim/run/scenario.hpp"
 #include "sim/workload/placement.hpp"
 
@@ -41,11 +42,16 @@ struct JobPlan {
 
 class JobBuilder {
  public:
-  JobBuilder(const Fabric& fabric, const Scenario& scenario,
-             std::span<const AlgorithmEntry* const> algorithms, Diagnostics& out)
+  // `planned_on`: the machine that the library of collectives sees; differs from `fabric` in a what-if that must not change
+  // its choices.
+  JobBuilder(const Fabric& fabric, const Fabric& planned_on, const Scenario& scenario,
+             std::span<const AlgorithmEntry* const> algorithms, const CollectiveLibrary& library,
+             Diagnostics& out)
       : fabric_(fabric),
+        planned_on_(planned_on),
         scenario_(scenario),
         algorithms_(algorithms),
+        library_(library),
         out_(out),
         routes_(fabric),
         builder_(routes_, workload_) {}
@@ -70,6 +76,8 @@ class JobBuilder {
   const AlgorithmEntry* find_algorithm(const JobSpec& spec, const GroupShape& shape);
   void add_collective(const JobSpec& spec, JobPlan& job, Placement& placement);
   bool add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group);
+  bool add_planned_group(const JobSpec& spec, JobPlan& job, GroupPlan& group);
+  void check_library();
   std::optional<NodeId> find_gpu(const std::string& name, const Place& place,
                                  const std::string& pointer);
   FlowPlan add_transfer(const Transfer& transfer, Bytes size);
@@ -79,8 +87,10 @@ class JobBuilder {
   void add_pattern(const JobSpec& spec, JobPlan& job, Placement& placement);
 
   const Fabric& fabric_;
+  const Fabric& planned_on_;
   const Scenario& scenario_;
   std::span<const AlgorithmEntry* const> algorithms_;
+  const CollectiveLibrary& library_;
   Diagnostics& out_;
   Routes routes_;
   Workload workload_;

@@ -20,11 +20,13 @@ constexpr std::size_t kMostPathSteps = 50;
 // Everything between a fabric and a report; one per run, so that a what-if builds its own.
 class Run {
  public:
-  Run(const Fabric& fabric, const Scenario& scenario, const RunContext& context, Diagnostics& out)
+  Run(const Fabric& fabric, const Fabric& planned_on, const Scenario& scenario,
+      const RunContext& context, Diagnostics& out)
       : fabric_(fabric),
         scenario_(scenario),
         context_(context),
-        builder_(fabric, scenario, context.algorithms, out) {
+        out_(out),
+        builder_(fabric, planned_on, scenario, context.algorithms, context.library, out) {
     builder_.build();
   }
 
@@ -73,6 +75,10 @@ class Run {
       report.warnings.push_back(
           {"chunk",
            fmt::format("{}: the expanded form moves whole units and ignores \"chunk\"", job.name)});
+    }
+    for (const Problem& problem : out_.problems()) {
+      if (scenario_.nccl && problem.pointer.starts_with(scenario_.nccl->pointer))
+        report.warnings.push_back({"nccl", problem.pointer + ": " + problem.fact});
     }
     if (network_traffic_ <= 0) {
       report.warnings.push_back(
@@ -214,6 +220,7 @@ class Run {
   const Fabric& fabric_;
   const Scenario& scenario_;
   const RunContext& context_;
+  const Diagnostics& out_;
   JobBuilder builder_;
   std::unique_ptr<NetworkModel> network_;
   double network_traffic_ = 0;
@@ -227,7 +234,7 @@ void explain(const Fabric& fabric, const Scenario& scenario, const RunContext& c
     Fabric faster = fabric;
     faster.speed_up(report.tiers[i].first, report.tiers[i].second, kAsGoodAsInfinite);
     Diagnostics quiet;
-    Run again(faster, scenario, context, quiet);
+    Run again(faster, fabric, scenario, context, quiet);
     const Report other = again.execute();
     report.bottlenecks[i].gain_if_infinite_s = std::max(0.0, report.time_s - other.time_s);
   }
@@ -260,7 +267,7 @@ double busbw_factor(CollectiveKind kind, std::size_t ranks) {
 
 Report run_on(const Fabric& fabric, const Scenario& scenario, const RunContext& context,
               Diagnostics& out) {
-  Run run(fabric, scenario, context, out);
+  Run run(fabric, fabric, scenario, context, out);
   Report report = run.execute();
   if (context.explain && fabric.link_count() <= kMostExplainedLinks &&
       run.operation_count() <= kMostExplainedOps) {

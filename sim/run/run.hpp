@@ -7,6 +7,7 @@
 #include <span>
 
 #include "sim/fabric/fabric.hpp"
+#include "sim/run/library.hpp"
 #include "sim/run/network_model.hpp"
 #include "sim/run/report.hpp"
 #include "sim/run/scenario.hpp"
@@ -20,6 +21,7 @@ struct RunContext {
   std::function<std::unique_ptr<NetworkModel>(Fidelity, std::span<const Bandwidth> capacities,
                                               NetworkOptions)>
       make_network;
+  CollectiveLibrary library;  // of scenarios with the key `nccl`; may be empty
   std::string version;
   std::function<void(Time now, std::uint64_t events)> progress;  // may be empty
   bool explain = true;  // bottlenecks by running again without each; costs a run per tier

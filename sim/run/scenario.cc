@@ -11,7 +11,8 @@ namespace {
 struct ScenarioFile {
   SchemaVersion weft;
   std::string name, question, note;
-  Json fabric, nccl;
+  Json fabric;
+  std::optional<NcclSpec> nccl;
   Json fidelity;
   std::int64_t seed = 1;
   std::vector<JobSpec> jobs;
@@ -29,7 +30,7 @@ struct ScenarioFile {
     v("fabric", fabric, "a fabric or server of the catalogue, with changes", required);
     v("fidelity", fidelity, "analytic or fluid");
     v("seed", seed, "of everything random", between(0, 9.0e15));
-    v("nccl", nccl, "NCCL version and environment", NotYet{"NCCL's choices"});
+    v("nccl", nccl, "collectives run as this release of NCCL would run them");
     v("jobs", jobs, "what runs");
     v("workload", workload, "the short form of one job");
     v("faults", faults, "what breaks, and when");
@@ -105,6 +106,18 @@ void check_job(const JobSpec& job, const FabricSpec&, Diagnostics& out) {
   if (!positive_size(job.size)) out.error(job.place, job.pointer + "/size", "a negative size");
 }
 
+// What weft's own algorithms take and NCCL decides for itself.
+void check_nccl_job(const JobSpec& job, Diagnostics& out) {
+  if (!job.collective || !job.algorithm.empty()) return;
+  const auto refuse = [&](const char* key, const char* cure) {
+    out.error(job.place, job.pointer + "/" + key,
+              fmt::format("\"{}\" is of weft's own algorithms; here NCCL decides", key), cure);
+  };
+  if (job.expand) refuse("expand", "name an \"algorithm\" of weft's own, or leave \"nccl\" out");
+  if (job.channels) refuse("channels", "set NCCL_MAX_NCHANNELS or NCCL_MIN_NCHANNELS in /nccl/env");
+  if (job.chunk) refuse("chunk", "name an \"algorithm\" of weft's own, or leave \"nccl\" out");
+}
+
 }  // namespace
 
 Scenario read_scenario(const Json& document, Diagnostics& out) {
@@ -119,6 +132,7 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
   scenario.faults = std::move(file.faults);
   scenario.observe = std::move(file.observe);
   scenario.models = std::move(file.models);
+  scenario.nccl = std::move(file.nccl);
   scenario.expect = std::move(file.expect);
   check_expectations(scenario.expect, out);
   scenario.place = document.place;
@@ -136,7 +150,10 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
   if (scenario.jobs.empty() && out.ok()) {
     out.error(document.place, {}, "nothing to run", "add \"workload\" or \"jobs\"");
   }
-  for (const JobSpec& job : scenario.jobs) check_job(job, scenario.fabric, out);
+  for (const JobSpec& job : scenario.jobs) {
+    check_job(job, scenario.fabric, out);
+    if (scenario.nccl) check_nccl_job(job, out);
+  }
   if (!scenario.jobs.empty() &&
       std::ranges::all_of(scenario.jobs,
                           [](const JobSpec& job) { return job.repeat.is_string(); }) &&

@@ -7,6 +7,7 @@
 // but this version cannot honour is refused with "not yet", never ignored.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -242,6 +243,26 @@ struct ModelsSpec {
   }
 };
 
+// Which NCCL runs the collectives that name no algorithm of weft's own. Nothing is read from the process environment.
+struct NcclSpec {
+  std::string version = "2.27.7";
+  std::map<std::string, Json> env;
+  std::string harness = "process-per-gpu", algorithm, protocol;
+
+  Place place;
+  std::string pointer;
+  template <class V>
+  void visit(V&& v) {
+    v("version", version, "release, 2.5 to 2.30: \"2.21\", \"2.18.3\"", not_empty);
+    v("env", env, "variables by name: {\"NCCL_CROSS_NIC\": \"0\"}");
+    v("harness", harness,
+      "how operations are started: process-per-gpu (default), one-process, graph, unknown",
+      not_empty);
+    v("algorithm", algorithm, "as NCCL_ALGO: ring, tree, nvls, nvls_tree, pat ...");
+    v("protocol", protocol, "as NCCL_PROTO: ll, ll128, simple");
+  }
+};
+
 struct Scenario {
   SchemaVersion weft;
   std::string name, question, note;
@@ -252,6 +273,7 @@ struct Scenario {
   std::vector<FaultSpec> faults;
   ObserveSpec observe;
   ModelsSpec models;
+  std::optional<NcclSpec> nccl;
   std::vector<ExpectSpec> expect;
   Json document;  // resolved, for the report
 

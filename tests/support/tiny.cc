@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "models/catalog.hpp"
+#include "models/nccl/library.hpp"
 #include "sim/core/text.hpp"
 #include "tools/cli/file_source.hpp"
 
@@ -255,6 +256,7 @@ RunContext context(Traffic* traffic) {
       model = std::make_unique<Spy>(std::move(model), capacities.size(), *traffic);
     return model;
   };
+  out.library = nccl_library();
   out.version = "test";
   out.explain = false;
   return out;

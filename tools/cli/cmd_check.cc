@@ -7,6 +7,7 @@
 
 #include "calibrate/validate_case.hpp"
 #include "models/catalog.hpp"
+#include "models/nccl/library.hpp"
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
 #include "sim/fabric/fabric.hpp"
@@ -58,6 +59,7 @@ void check_fabric(const Json& document, Diagnostics& out) {
 // The one place that knows how a scenario is checked.
 void check_scenario(const Json& document, Diagnostics& out) {
   Scenario scenario = read_scenario(document, out);
+  if (scenario.nccl) nccl_library().check(*scenario.nccl, out);
   if (out.ok()) build_fabric(std::move(scenario.fabric), link_classes(), out);
 }
 

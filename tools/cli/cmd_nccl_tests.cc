@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "models/catalog.hpp"
+#include "models/nccl/library.hpp"
 #include "models/nccl/predict.hpp"
 #include "models/nccl/tuner_file.hpp"
 #include "sim/core/check.hpp"
@@ -89,6 +90,7 @@ class NcclTests final : public Command {
     Fidelity fidelity = Fidelity::fluid;
     if (!fidelity_.empty()) read_config(Json(fidelity_), "--fidelity", fidelity, diagnostics);
     diagnostics.throw_if_errors();
+    io.err << diagnostics.text();
     const Fabric fabric = load(diagnostics);
     const std::vector<NodeId> gpus = choose(fabric);
     setup.fidelity = fidelity;
@@ -169,6 +171,12 @@ class NcclTests final : public Command {
                           "e.g. --env NCCL_NVLS_ENABLE=0");
       else
         setup.environment.variables[variable.substr(0, equals)] = variable.substr(equals + 1);
+    }
+    for (const NcclVariableProblem& problem : check_nccl_environment(setup.environment)) {
+      if (problem.error)
+        diagnostics.error({}, "--env", problem.fact, problem.cure);
+      else
+        diagnostics.warning({}, "--env", problem.fact, problem.cure);
     }
     setup.algorithm = algorithm_;
     setup.protocol = proto_;

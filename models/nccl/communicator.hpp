@@ -11,7 +11,8 @@
 // Protocol. LL doubles the bytes, LL128 moves KernelsSpec::ll128_share; Simple adds none. Kernels reach KernelsSpec::efficiency of a scale-up
 //           link, connections ProxySpec::efficiency of a port; one channel moves at most KernelsSpec::channel_rate.
 // Sends.    all_to_all, gather, scatter, send_recv are sends and receives: a step per peer, then all at once.
-// Launch.   The harness starts the kernel (NcclHarnessCosts): once, and a little later for every further channel.
+// Issue.    A benchmark issues operations back to back, so one takes at least what the host needs to issue it
+//           (NcclHarnessCosts): a launch per GPU, longer by every block. The kernel itself starts in 5.5 us.
 // Source:   NCCL src/enqueue.cc, src/device, src/init.cc, releases 2.5 to 2.30; costs are fitted, see configs.
 #pragma once
 
@@ -26,11 +27,11 @@
 
 namespace weft {
 
-// What starting an operation costs: fitted per way of launching.
+// Host time to issue an operation, by the way of launching; fitted.
 struct NcclHarnessCosts {
-  Time launch;             // of the first block, per GPU that one process drives
-  Time per_channel;        // until the next channel's block starts, per such GPU
-  bool all_local = false;  // one process drives all GPUs of the node
+  Time issue;              // per GPU that one process drives
+  Time per_channel;        // and per block of its kernel
+  bool all_local = false;  // one process drives all GPUs of the node, one after the other
 };
 NcclHarnessCosts nccl_harness_costs(NcclHarness harness);
 
@@ -58,7 +59,7 @@ class NcclCommunicator {
 
   const NcclTopology& topology() const { return topology_; }
   std::span<const NodeId> gpus() const { return gpus_; }
-  Time launch() const;  // until the first channel starts
+  Time issue(const NcclPlan& plan) const;  // host time
 
  private:
   void add_ring(Phase& phase, const NcclPlan& plan, CollectiveKind kind, Bytes bytes,
@@ -70,7 +71,6 @@ class NcclCommunicator {
                  std::uint32_t root) const;
   NcclPlan plan_sends(CollectiveKind kind, Bytes bytes) const;
   Edge edge(std::uint32_t src, std::uint32_t dst, double weight, NcclProtocol protocol) const;
-  Time stagger(std::uint32_t channel) const;
   // Bytes of the link's payload that one byte of data occupies.
   double wire_bytes(bool network, NcclProtocol protocol) const;
   Bandwidth channel_cap(const NcclPlan& plan) const;

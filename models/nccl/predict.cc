@@ -23,7 +23,7 @@ std::string name_of(Enum value) {
 
 // What a row waited for longest: the start of the kernel, hops in series, a link, or the channels' own limit.
 std::string bottleneck_of(const Fabric& fabric, const Workload& workload, const NcclRow& row,
-                          Time launch, std::uint32_t first, std::uint32_t end) {
+                          Time issue, std::uint32_t first, std::uint32_t end) {
   Time latency{0}, longest{0};
   std::uint32_t way = 0;
   for (std::uint32_t i = first; i < end; ++i) {
@@ -32,8 +32,9 @@ std::string bottleneck_of(const Fabric& fabric, const Workload& workload, const 
     latency = std::max(latency, operation.time);
     way = operation.way;
   }
-  longest = row.time - launch - latency;
-  if (longest < launch || longest < latency) return launch >= latency ? "launch" : "latency";
+  if (row.time <= issue) return "issuing the kernel";
+  longest = row.time - latency;
+  if (longest < latency) return "latency";
   double worst = 0;
   std::uint32_t resource = kNoResource;
   // All channels of a row together load their links; the last one stands for them.
@@ -61,6 +62,7 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
   };
   std::vector<Span> spans;
   std::vector<NcclRow> rows;
+  std::vector<Time> issues;
   OpId at = workload.add_barrier();
   for (const Bytes bytes : sizes) {
     const NcclPlan plan = communicator.plan(kind, bytes);
@@ -68,6 +70,7 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
     const auto begin = static_cast<std::uint32_t>(workload.operations.size());
     at = builder.append(communicator.schedule(plan, kind, bytes), gpus, communicator.options(plan),
                         at);
+    issues.push_back(communicator.issue(plan));
     spans.push_back({first, at, begin, static_cast<std::uint32_t>(workload.operations.size())});
     NcclRow& row = rows.emplace_back();
     row.bytes = bytes;
@@ -86,8 +89,7 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
     row.time = executor.times(spans[i].last).finished - executor.times(spans[i].first).finished;
     if (row.time.ps > 0) row.algbw_gbs = row.bytes.value() / row.time.seconds() * 1e-9;
     row.busbw_gbs = row.algbw_gbs * busbw_factor(kind, gpus.size());
-    row.bottleneck =
-        bottleneck_of(fabric, workload, row, communicator.launch(), spans[i].begin, spans[i].end);
+    row.bottleneck = bottleneck_of(fabric, workload, row, issues[i], spans[i].begin, spans[i].end);
   }
   return rows;
 }

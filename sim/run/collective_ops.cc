@@ -45,6 +45,12 @@ OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId>
     last = launch;
   }
   if (schedule.ranks < 2) return last;
+  OpId issued;
+  if (options.issue.ps > 0) {
+    issued = workload_.add_delay(options.issue);
+    workload_.operations[issued].label = options.label;
+    workload_.depend(after, issued);
+  }
   std::size_t first_server = 0;  // GPUs of the group in it
   while (first_server < gpus.size() && routes_.fabric().node(gpus[first_server]).server ==
                                            routes_.fabric().node(gpus[0]).server) {
@@ -53,6 +59,7 @@ OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId>
   owners_ = static_cast<std::uint32_t>(nic_owners(routes_, gpus.first(first_server)).size());
   if (options.expand || schedule.phases.empty()) return append_steps(schedule, gpus, options, last);
   for (const Phase& phase : schedule.phases) last = append_phase(phase, gpus, options, last);
+  if (issued.valid()) workload_.depend(issued, last);
   return last;
 }
 
@@ -236,12 +243,6 @@ void CollectiveBuilder::append_paced(const Channel& channel, const Paced& paced,
       workload_.add_way(paced.shares, {0}, smaller_cap(channel.cap, paced.cap));
   const OpId op = workload_.add_flow(way, channel.bytes, fill);
   workload_.operations[op].label = options.label;
-  if (channel.start.ps > 0) {
-    const OpId start = workload_.add_delay(channel.start);
-    workload_.operations[start].label = options.label;
-    workload_.depend(after, start);
-    after = start;
-  }
   workload_.depend(after, op);
   workload_.depend(op, done);
 }

@@ -33,8 +33,10 @@ struct CollectiveOptions {
   Routing routing = Routing::ecmp;
   bool expand = false;
   bool peer_access = true, gpudirect = true;  // see TransferOptions
-  std::uint64_t hash = 0;                     // of the job, part of every flow's label
-  std::uint32_t label = 0;                    // of the operations
+  // Host time to issue the operation. It runs beside the operation before, so it only counts where it is longer.
+  Time issue{0};
+  std::uint64_t hash = 0;   // of the job, part of every flow's label
+  std::uint32_t label = 0;  // of the operations
 };
 
 // Builds operations; keeps scratch space between calls so that thousands of groups cost little.

@@ -130,7 +130,6 @@ struct Channel {
   // paced: hops in series before the bytes count, each at the mean latency of the channel's hops of its kind.
   double local_steps = 0, network_steps = 0;
   Time lead{0};
-  Time start{0};  // after the start of the phase
   // Channels with the same number (not 0) have the same edges: their ways are found once.
   std::uint64_t same_as = 0;
 

@@ -256,10 +256,8 @@ Bandwidth NcclCommunicator::channel_cap(const NcclPlan& plan) const {
     cap = cap.bps > 0 ? std::min(cap, most) : most;
   };
   const std::size_t scale = std::min<std::size_t>(topology_.nodes, 3) - 1;
-  const auto rings =
-      static_cast<double>(std::max<std::size_t>(1, topology_.connections.rings.size()));
   if (plan.protocol == NcclProtocol::ll && topology_.nodes > 1)
-    limit(release_.ll_max[topology_.amd_cpu ? 1 : 0][scale] / rings);
+    limit(release_.ll_max[topology_.amd_cpu ? 1 : 0][scale] / ring_count());
   // Sends to one peer take turns, whatever their channels.
   if (topology_.nodes > 1 && proxy_.chunk_time.ps > 0)
     limit(kNetSendChunk.value() * 1e-9 / proxy_.chunk_time.seconds() /
@@ -274,9 +272,7 @@ Time NcclCommunicator::ll_passes(const NcclPlan& plan, double bytes_of_step, dou
   if (plan.protocol != NcclProtocol::ll || topology_.nodes > 1) return {};
   const double beyond = bytes_of_step - 8.0 * plan.threads;
   if (beyond <= 0) return {};
-  const double rate =
-      release_.ll_max[arch_][0] * 1e9 /
-      static_cast<double>(std::max<std::size_t>(1, topology_.connections.rings.size()));
+  const double rate = release_.ll_max[arch_][0] * 1e9 / ring_count();
   return Time{static_cast<std::int64_t>(beyond * steps / rate * 1e12)};
 }
 

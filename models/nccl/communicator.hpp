@@ -16,6 +16,7 @@
 // Source:   NCCL src/enqueue.cc, src/device, src/init.cc, releases 2.5 to 2.30; costs are fitted, see configs.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -75,6 +76,9 @@ class NcclCommunicator {
   double wire_bytes(bool network, NcclProtocol protocol) const;
   Bandwidth channel_cap(const NcclPlan& plan) const;
   Time ll_passes(const NcclPlan& plan, double bytes_of_step, double steps) const;
+  double ring_count() const {  // at least one, to divide by
+    return static_cast<double>(std::max<std::size_t>(1, topology_.connections.rings.size()));
+  }
   bool same_node(std::uint32_t a, std::uint32_t b) const { return node_of_[a] == node_of_[b]; }
 
   const Fabric& fabric_;

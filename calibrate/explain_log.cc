@@ -82,7 +82,7 @@ class Explainer {
     fill_rows(predicted);
     choose_weighty();
     settle();
-    if (out_.verdict != LogVerdict::normal) {
+    if (out_.verdict != LogVerdict::normal && question_.find_causes) {
       visible_causes(predicted);
       simulated_causes();
     }
@@ -91,6 +91,15 @@ class Explainer {
 
  private:
   double measured(std::size_t i) const { return question_.rows[i].us; }
+
+  LogBand band_of() const {
+    if (nodes_ == 1) return kBandInside;
+    const Fabric& fabric = *question_.fabric;
+    const ServerType& type = fabric.type_of(fabric.node(question_.gpus.front()).server);
+    const bool slingshot =
+        !type.nic_specs.empty() && type.nic_specs.front().transport == "slingshot";
+    return slingshot ? kBandSlingshot : kBandAcross;
+  }
 
   void find_offset(const std::vector<NcclRow>& predicted) {
     std::vector<double> ours, theirs;
@@ -109,7 +118,7 @@ class Explainer {
 
   void fill_rows(const std::vector<NcclRow>& predicted) {
     const double factor = busbw_factor(question_.collective, question_.gpus.size());
-    const LogBand& band = nodes_ > 1 ? kBandAcross : kBandInside;
+    const LogBand band = band_of();
     for (std::size_t i = 0; i < predicted.size(); ++i) {
       LogRow& row = out_.rows.emplace_back();
       row.bytes = sizes_[i];
@@ -256,7 +265,7 @@ class Explainer {
     }
     // Of those that are equally near, the order of known_faults() counts.
     std::ranges::stable_sort(found, {}, [](const LogCause& cause) {
-      return static_cast<int>(cause.off / (kAlike / 2));
+      return static_cast<int>(cause.off / (kAlike / 4));
     });
     for (LogCause& cause : found) {
       if (out_.causes.size() >= kMostCauses || cause.off > found.front().off + kAlike) break;

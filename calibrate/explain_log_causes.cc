@@ -15,6 +15,9 @@ namespace {
 // nccl#2409: a step of 128 KiB per 10 us and connection, 13.1 GB/s.
 constexpr Bytes kWindow = 128_KiB;
 constexpr Time kRoundTrips[] = {8_us, 10_us, 12_us};
+// What one kernel thread of TCP moves: 2 x 8 A100 and 2 x 4 A100 over sockets show 15 to 17 Gb/s
+// (azure-ndv4-aks-2n-allreduce-b, polaris-n2-nccl2.21-all_reduce-s1).
+constexpr Bandwidth kKernelThread = 16_Gbps;
 constexpr double kOversubscriptions[] = {2, 4, 8};
 
 using ChangeNode = std::function<void(NodeEntry&)>;
@@ -153,17 +156,7 @@ class Faults {
                 "unusable",
                 "run with NCCL_DEBUG=INFO and look for \"NET/Socket\" in place of \"NET/IB\" or "
                 "\"NET/OFI\"; check ibv_devinfo or fi_info inside the container");
-      for (const Json& nic : question_.socket_nics) {
-        const Json* name = nic.find("name");
-        FabricSpec changed = spec;
-        each_node(changed, NodeKind::nic, [&](NodeEntry& node) {
-          if (compute_nic(node)) node.model = nic;
-        });
-        FabricSpec one = changed;
-        const std::string word = name != nullptr ? name->text : "TCP";
-        machine(sockets, word, std::move(changed));
-        if (nics_ > 1 && thin_out_nics(one, 1, 1)) machine(sockets, "one " + word, std::move(one));
-      }
+      for (const Json& nic : question_.socket_nics) add_sockets(sockets, nic);
     }
     Fault& staged =
         fault("no-gpudirect",
@@ -186,20 +179,25 @@ class Faults {
       if (thin_out_nics(changed, 1, 1))
         machine(one, fmt::format("the first of {} NICs", nics_), std::move(changed));
     }
-    if (nics_ > 3) {
-      FabricSpec changed = spec;
-      Fault& half = fault("half-the-nics", "half of the NICs of a node carry the traffic", map);
-      if (thin_out_nics(changed, 2, nics_)) machine(half, "every second NIC", std::move(changed));
+    if (nics_ > 2) {
+      Fault& some = fault("fewer-nics", "a part of the NICs of a node carries the traffic", map);
+      for (const std::size_t step : {2U, 4U}) {
+        FabricSpec changed = spec;
+        if (nics_ > step && thin_out_nics(changed, step, nics_))
+          machine(some, fmt::format("one NIC of {}", step), std::move(changed));
+      }
     }
     {
-      FabricSpec changed = spec;
-      scale_ports(changed, fabric_, 1, 2);
-      machine(fault("half-rate-ports",
-                    "network ports run at half rate: trained down, one port of a bond, or a NIC in "
-                    "a slot of half width",
-                    "ibstat or ethtool for the rate of each port; ib_write_bw between the same "
-                    "NICs, one way and both ways"),
-              "half rate", std::move(changed));
+      Fault& slow = fault("slow-ports",
+                          "network ports run at a half or a quarter of their rate: trained down, "
+                          "one port of a bond, or a NIC in a slot of fewer lanes",
+                          "ibstat or ethtool for the rate of each port; ib_write_bw between the "
+                          "same NICs, one way and both ways");
+      for (const std::int64_t over : {2, 4}) {
+        FabricSpec changed = spec;
+        scale_ports(changed, fabric_, 1, over);
+        machine(slow, over == 2 ? "half rate" : "a quarter of the rate", std::move(changed));
+      }
     }
     {
       Fault& window = fault(
@@ -226,6 +224,30 @@ class Faults {
                           "ibstat or ethtool for the rate of each port; compare with the fabric");
     faster.faster = true;
     machine(faster, "twice the rate", std::move(fast));
+  }
+
+  // The kernel does not drive several fast ports at once; one of its threads copies less than a port carries.
+  void add_sockets(Fault& to, const Json& nic) const {
+    const Json* name = nic.find("name");
+    const std::string word = name != nullptr ? name->text : "TCP";
+    FabricSpec every = fabric_.spec(), thread = every;
+    each_node(every, NodeKind::nic, [&](NodeEntry& node) {
+      if (compute_nic(node)) node.model = nic;
+    });
+    Json slow = nic;
+    if (Json* link = slow.find("link"); link != nullptr && link->is_object())
+      link->set("rate", Json(to_text(kKernelThread)));
+    each_node(thread, NodeKind::nic, [&](NodeEntry& node) {
+      if (compute_nic(node)) node.model = slow;
+    });
+    FabricSpec one = every;
+    if (nics_ > 1 && thin_out_nics(one, 1, 1)) machine(to, "one " + word, std::move(one));
+    if (nics_ > 1 && &nic != &question_.socket_nics.front()) return;
+    machine(to, word, std::move(every));
+    FabricSpec one_thread = thread;
+    if (nics_ > 1 && thin_out_nics(one_thread, 1, 1))
+      machine(to, "one thread of the kernel", std::move(one_thread));
+    machine(to, "a thread of the kernel per NIC", std::move(thread));
   }
 
   // A port moves one window per round trip.
@@ -264,6 +286,7 @@ class Faults {
                           "nvidia-smi topo -p2p r; p2pBandwidthLatencyTest with peer access on and "
                           "off; lspci for ACSCtl of the bridges");
     setting(staged, "NCCL_P2P_DISABLE", "1");
+    cross_socket();
     if (nvlink_) nvlink();
     const bool reducing = type_.reduction.has_value();
     if (reducing) {
@@ -275,6 +298,31 @@ class Faults {
     setting(fault("ll128-off", "NCCL does not use its protocol LL128",
                   "repeat with NCCL_PROTO=LL128 and NCCL_PROTO=Simple in turn"),
             "NCCL_PROTO", "^LL128");
+  }
+
+  void cross_socket() {
+    std::size_t sockets = 0;
+    for (const Node& node : type_.nodes) sockets += node.kind == NodeKind::cpu ? 1 : 0;
+    if (sockets < 2) return;
+    Fault& path = fault("cross-socket",
+                        "the path between the CPU sockets holds back: no peer access across it, or "
+                        "a slower socket link than described",
+                        "p2pBandwidthLatencyTest: pairs below one socket against pairs across; "
+                        "then NCCL_P2P_LEVEL and the BIOS settings of the socket links");
+    FabricSpec staged = fabric_.spec();
+    for (ServerGroup& group : staged.groups)
+      group.server.peer_access.pcie = std::min(group.server.peer_access.pcie, Reach::same_socket);
+    machine(path, "no peer access across sockets", std::move(staged));
+    FabricSpec slow = fabric_.spec();
+    bool changed = false;
+    for (ServerGroup& group : slow.groups) {
+      for (LinkEntry& link : group.server.links) {
+        if (link.link.link_class != LinkClass::socket || !link.link.rate) continue;
+        link.link.rate = Bandwidth{link.link.rate->bps / 2};
+        changed = true;
+      }
+    }
+    if (changed) machine(path, "socket links at half rate", std::move(slow));
   }
 
   void nvlink() {

@@ -3,12 +3,13 @@
 //
 //   kernel-sockets        no RDMA plug-in, or none that works: NCCL falls back to TCP of the kernel
 //   no-gpudirect          NICs do not reach GPU memory: everything through host memory
-//   one-nic               all GPUs of a node use one NIC; half-the-nics: every second one does not work
-//   half-rate-ports       cables trained at half rate, or one of two ports of a bond carries everything
+//   one-nic, fewer-nics   all GPUs of a node use one NIC, or a half or a quarter of them
+//   slow-ports            cables trained down to a half or a quarter, or one of two ports of a bond carries everything
 //   per-connection-limit  a window of 128 KiB per round trip of 8 to 12 us: linear in connections, whatever the link does
 //   shared-uplink         leaves with 2, 4 or 8 times too few uplinks, one server per leaf
 //   half-pcie-width       PCIe slots of GPUs and NICs at half width
 //   p2p-off               no peer access between GPUs: ACS, IOMMU or NCCL_P2P_DISABLE
+//   cross-socket          no peer access across CPU sockets, or a slow link between them
 //   no-nvlink             NVLink does not work: PCIe carries everything
 //   half-nvlinks          half of the links of every bundle are down
 //   nvls-off, ll128-off   NCCL does not use reduction in the switch, or the protocol LL128

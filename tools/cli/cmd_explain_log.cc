@@ -418,7 +418,7 @@ class ExplainLog final : public Command {
     if (found.launch_us)
       out += fmt::format("Small messages take {:.1f} us, expected {:.1f}.\n", *found.launch_us,
                          *found.expected_launch_us);
-    if (found.verdict == LogVerdict::normal && !found.rows.empty())
+    if (!found.rows.empty())
       out += fmt::format("Expected to hold the largest size back: {}.\n",
                          found.rows.back().bottleneck);
     if (pair) {

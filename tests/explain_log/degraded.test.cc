@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Known{"polaris-n8-nccl2.21-all_gather-s1", "kernel-sockets"},
                     Known{"polaris-n8-nccl2.21-alltoall-s1", "kernel-sockets"}));
 
-// Its cause is not named yet: the sockets of the simulation fit its largest sizes but not the fall of the smaller ones.
+// Expected: kernel-sockets. It is not named yet, and why it does not fit is not known.
 TEST(DegradedByFar, IsLowEvenWithoutACause) {
   EXPECT_EQ(explain("azure-ndv4-aks-2n-allreduce-b").verdict, LogVerdict::low);
 }

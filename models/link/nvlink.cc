@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/link/facts.hpp"
+#include "sim/core/text.hpp"
 
 namespace weft {
 namespace {
@@ -18,8 +19,26 @@ constexpr int kGenerations = 5;
 constexpr Time kLongDelay =
     1_us;  // metres of copper take 100 ns; a remote load over NVLink takes less than this in all
 
+// Data sheets give a GPU's links together and both directions together (900 GB/s for 18 links of 25 GB/s): a rate above that of
+// the fastest generation, or twice that of its own, is likely one of those.
+void question_rate(const LinkSpec& spec, Diagnostics& out) {
+  if (!spec.rate) return;
+  const bool known = spec.generation > 0 && spec.generation <= kGenerations;
+  const Lanes& lanes = kLanes[(known ? spec.generation : kGenerations) - 1];
+  const Bandwidth usual = lanes.rate * lanes.count;
+  if (spec.rate->bps < usual.bps * (known ? 2 : 1) + (known ? 0 : usual.bps / 2)) return;
+  out.warning(spec.place, spec.pointer + "/rate",
+              fmt::format("{} in one direction of one NVLink? {} has {}", to_text_bytes(*spec.rate),
+                          known ? fmt::format("generation {}", spec.generation)
+                                : std::string("the fastest generation"),
+                          to_text_bytes(usual)),
+              "data sheets count all links of a GPU and both directions together: divide by twice "
+              "their number, and give the number as \"count\"");
+}
+
 LinkLaw evaluate(const LinkSpec& spec, Diagnostics& out) {
   LinkLaw law;
+  question_rate(spec, out);
   if (asks_rate(spec)) {
     if (spec.generation == 0) {
       report_missing(spec, "generation", R"("generation": 4, 1 to 5)", out);

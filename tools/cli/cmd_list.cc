@@ -52,8 +52,10 @@ Kind records_of(std::string_view plural, std::string_view singular, Entries (*en
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
       files_of("gpus", "gpu"),
+      files_of("kernels", "kernels"),
       files_of("links", "link"),
       files_of("nics", "nic"),
+      files_of("proxies", "proxy"),
       files_of("switches", "switch"),
       files_of("servers", "server"),
       files_of("fabrics", "fabric"),

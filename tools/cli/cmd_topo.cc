@@ -104,6 +104,14 @@ class Topo final : public Command {
   }
 
  private:
+  // Raw, of all NVLinks of the first GPU; data sheets count both directions.
+  static Bandwidth nvlink_rate(const Fabric& fabric) {
+    Bandwidth sum{0};
+    for (const LinkId l : fabric.out_links(fabric.gpus().front())) {
+      if (fabric.link(l).link_class == LinkClass::nvlink) sum = {sum.bps + fabric.link(l).raw.bps};
+    }
+    return sum;
+  }
   struct Facts {
     Counts counts;
     Bisection bisection;
@@ -219,6 +227,9 @@ class Topo final : public Command {
     }
     summary.row({"nodes", fmt::format("{}", counts.nodes)});
     summary.row({"links", fmt::format("{}", counts.links)});
+    if (const Bandwidth each = nvlink_rate(fabric); each.bps > 0)
+      summary.row({"NVLink", fmt::format("{} GB/s of a GPU, {} GB/s both directions", gbytes(each),
+                                         gbytes({2 * each.bps}))});
     io.out += summary.text("  ");
 
     heading("Links (rates of one direction, all together)");

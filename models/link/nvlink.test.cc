@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/link/nvlink.hpp"
 
+#include <fmt/format.h>
+
 #include "models/link/law.test.hpp"
 
 namespace weft {
@@ -52,6 +54,24 @@ TEST(NvlinkLaw, MissingFactsAreReported) {
                       R"("class": "nvlink", "generation": 6, "payload": "128 B", "header": "16 B")")
                 .problem(),
             "NVLink generation 6 is not known");
+}
+
+// People enter the data sheet's total: 900 GB/s is 18 links and both directions.
+TEST(NvlinkLaw, ARateOfAllLinksAndBothDirectionsRaisesAQuestion) {
+  const auto asked = [](const char* facts) {
+    return test_link(
+               kNvlinkLink,
+               fmt::format(R"("class": "nvlink", "payload": "128 B", "header": "16 B", {})", facts))
+        .problems.size();
+  };
+  EXPECT_EQ(asked(R"("generation": 4, "rate": "900 GB/s")"), 1u);
+  EXPECT_EQ(asked(R"("generation": 4, "rate": "50 GB/s")"), 1u);
+  EXPECT_EQ(asked(R"("rate": "900 GB/s")"), 1u);
+  EXPECT_EQ(asked(R"("generation": 4, "rate": "25 GB/s")"), 0u);
+  EXPECT_EQ(asked(R"("rate": "50 GB/s")"), 0u);
+  EXPECT_NEAR(bundle(4, 18, "128 B") * 9 / 8, 450, 1e-6);  // H100
+  EXPECT_NEAR(bundle(3, 12, "128 B") * 9 / 8, 300, 1e-6);  // A100
+  EXPECT_NEAR(bundle(4, 8, "128 B") * 9 / 8, 200, 1e-6);   // H800
 }
 
 }  // namespace

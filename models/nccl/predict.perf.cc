@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of nccl-tests from 8 B to 8 GiB: search, choices and simulation together.
+#include "models/nccl/predict.hpp"
+
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include "tests/support/tiny.hpp"
+
+namespace weft {
+namespace {
+
+void all_reduce_table(benchmark::State& state) {
+  const Fabric fabric = test::catalogue_fabric(fmt::format(
+      R"({{"use": "hgx-h100+ib-ndr", "set": {{"/servers": {}}}}})", state.range(0) / 8));
+  std::vector<Bytes> sizes;
+  for (Bytes bytes = 8_B; bytes <= 8_GiB; bytes = bytes * 2) sizes.push_back(bytes);
+  const std::vector<NodeId> gpus(fabric.gpus().begin(), fabric.gpus().end());
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        predict_nccl(fabric, gpus, CollectiveKind::all_reduce, sizes, NcclSetup{}));
+  }
+}
+BENCHMARK(all_reduce_table)->Arg(8)->Arg(128)->Arg(1024)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace weft

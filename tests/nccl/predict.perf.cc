@@ -7,14 +7,16 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "tests/support/tiny.hpp"
+#include "tools/cli/cli.hpp"
 
 namespace weft {
 namespace {
 
 void all_reduce_table(benchmark::State& state) {
-  const Fabric fabric = test::catalogue_fabric(fmt::format(
-      R"({{"use": "hgx-h100+ib-ndr", "set": {{"/servers": {}}}}})", state.range(0) / 8));
+  Diagnostics problems;
+  const Fabric fabric =
+      load_fabric("hgx-h100+ib-ndr", {fmt::format("/servers={}", state.range(0) / 8)}, problems)
+          .fabric;
   std::vector<Bytes> sizes;
   for (Bytes bytes = 8_B; bytes <= 8_GiB; bytes = bytes * 2) sizes.push_back(bytes);
   const std::vector<NodeId> gpus(fabric.gpus().begin(), fabric.gpus().end());

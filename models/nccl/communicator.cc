@@ -5,13 +5,11 @@
 #include <bit>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
-#include "sim/core/check.hpp"
+#include "models/collectives/parts.hpp"
 #include "sim/core/hash.hpp"
-#include "sim/core/text.hpp"
 
 namespace weft {
 namespace {
@@ -36,19 +34,12 @@ std::uint32_t u32(std::size_t n) { return static_cast<std::uint32_t>(n); }
 
 Bytes part_of(double bytes) { return {static_cast<std::int64_t>(std::ceil(bytes))}; }
 
-std::uint32_t log2_up(std::size_t n) { return n < 2 ? 0 : u32(std::bit_width(n - 1)); }
-
 std::uint64_t same_edges(NcclAlgorithm algorithm, NcclProtocol protocol, CollectiveKind kind,
                          std::uint64_t detail) {
   std::uint64_t key = mix64(static_cast<std::uint64_t>(algorithm) + 1);
   key = mix64(key ^ (static_cast<std::uint64_t>(protocol) + 1));
   key = mix64(key ^ (static_cast<std::uint64_t>(kind) + 1));
   return mix64(key ^ detail) | 1;
-}
-
-template <class Enum>
-std::string_view name_of(Enum value) {
-  return enum_names(Enum{})[static_cast<std::size_t>(value)].name;
 }
 
 }  // namespace
@@ -76,6 +67,7 @@ NcclCommunicator::NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpu
       setup_(setup),
       topology_(nccl_topology(fabric, gpus_, setup.version, setup.environment)),
       release_(nccl_release(setup.version)),
+      arch_(nccl_arch_row(topology_.min_compute_capability)),
       harness_(nccl_harness_costs(setup.harness)) {
   Diagnostics out;
   NcclEnvironment environment = setup.environment;
@@ -88,14 +80,10 @@ NcclCommunicator::NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpu
     const ServerId server = fabric.node(gpu).server;
     const auto [it, fresh] = used.try_emplace(server, 0);
     node_of_.push_back(server.v);
-    local_.push_back(it->second++);
-    most_local_ = std::max(most_local_, it->second);
+    most_local_ = std::max(most_local_, ++it->second);
     const ServerType& type = fabric.type_of(server);
     if (!fresh) continue;
-    const auto position = std::ranges::find(type.gpus, fabric.node(gpu).index) - type.gpus.begin();
-    const GpuSpec& spec = type.gpu_specs[static_cast<std::size_t>(position)];
-    const int sm = topology_.min_compute_capability;
-    arch_ = sm >= 100 ? 3 : sm >= 90 ? 2 : sm >= 80 ? 1 : 0;
+    const GpuSpec& spec = fabric.gpu_spec(gpu);
     if (spec.kernels && (used.size() == 1 || spec.kernels->ll_step > kernels_.ll_step))
       kernels_ = *spec.kernels;
     if (!type.nic_specs.empty() && type.nic_specs.front().proxy)
@@ -153,7 +141,7 @@ NcclPlan NcclCommunicator::plan(CollectiveKind kind, Bytes bytes) const {
         fmt::format("error: NCCL has no {} here that the given algorithm and protocol allow\n"
                     "    leave --algo, --proto, NCCL_ALGO and NCCL_PROTO out, or see `weft topo "
                     "FABRIC --nccl`\n",
-                    name_of(kind)));
+                    write_config(kind).text));
   }
   plan.algorithm = choices.front().algorithm;
   plan.protocol = choices.front().protocol;
@@ -166,10 +154,7 @@ NcclPlan NcclCommunicator::plan(CollectiveKind kind, Bytes bytes) const {
   if (in_switch) {
     plan.threads = kLl128Threads;
     // NCCL shrinks the chunk until an operation has enough rounds (src/enqueue.cc).
-    const double heads = topology_.connections.nvls_heads.empty()
-                             ? static_cast<double>(most_local_)
-                             : static_cast<double>(topology_.connections.nvls_heads.size());
-    const double operations = plan.channels * heads;
+    const double operations = plan.channels * head_count();
     const bool tree = plan.algorithm == NcclAlgorithm::nvls_tree;
     plan.chunk = tree && topology_.nodes >= 4 ? 64_KiB : kNvlsChunk;
     const auto shrink = [&](double rounds, Bytes to) {
@@ -210,12 +195,7 @@ NcclPlan NcclCommunicator::plan_sends(CollectiveKind kind, Bytes bytes) const {
   NcclPlan plan;
   plan.sends = true;
   const bool network = topology_.nodes > 1;
-  plan.chunk = network                    ? kNetSendChunk
-               : topology_.graphs.empty() ? kPcieSendChunk
-                                          : kNvlinkSendChunk;
-  if (const auto ring = topology_.graphs.find(NcclPattern::ring);
-      !network && ring != topology_.graphs.end() && ring->second.type_intra > NcclPath::nvb)
-    plan.chunk = kPcieSendChunk;
+  plan.chunk = network ? kNetSendChunk : nvlink_inside() ? kNvlinkSendChunk : kPcieSendChunk;
   const double ranks = static_cast<double>(gpus_.size());
   const double part = kind == send_recv ? bytes.value() : bytes.value() / ranks;
   const std::uint32_t most = std::max<std::uint32_t>(1, topology_.p2p_channels_per_peer);
@@ -236,12 +216,18 @@ Edge NcclCommunicator::edge(std::uint32_t src, std::uint32_t dst, double weight,
   return {src, dst, weight * wire_bytes(network, protocol)};
 }
 
+bool NcclCommunicator::nvlink_inside() const {
+  const auto ring = topology_.graphs.find(NcclPattern::ring);
+  return ring != topology_.graphs.end() && ring->second.type_intra <= NcclPath::nvb;
+}
+
+double NcclCommunicator::head_count() const {
+  const std::size_t heads = topology_.connections.nvls_heads.size();
+  return heads > 0 ? static_cast<double>(heads) : most_local_;
+}
+
 double NcclCommunicator::wire_bytes(bool network, NcclProtocol protocol) const {
-  const double reached = network ? proxy_.efficiency
-                         : topology_.graphs.contains(NcclPattern::ring) &&
-                                 topology_.graphs.at(NcclPattern::ring).type_intra <= NcclPath::nvb
-                             ? kernels_.efficiency
-                             : 1;
+  const double reached = network ? proxy_.efficiency : nvlink_inside() ? kernels_.efficiency : 1;
   const double wire = protocol == NcclProtocol::ll      ? 2
                       : protocol == NcclProtocol::ll128 ? 1 / kernels_.ll128_share
                                                         : 1;
@@ -255,7 +241,7 @@ Bandwidth NcclCommunicator::channel_cap(const NcclPlan& plan) const {
     const Bandwidth most{static_cast<std::int64_t>(gbs * 8e9)};
     cap = cap.bps > 0 ? std::min(cap, most) : most;
   };
-  const std::size_t scale = std::min<std::size_t>(topology_.nodes, 3) - 1;
+  const std::size_t scale = nccl_scale_column(topology_.nodes);
   if (plan.protocol == NcclProtocol::ll && topology_.nodes > 1)
     limit(release_.ll_max[topology_.amd_cpu ? 1 : 0][scale] / ring_count());
   // Sends to one peer take turns, whatever their channels.
@@ -357,9 +343,7 @@ void NcclCommunicator::add_switch(Phase& phase, const NcclPlan& plan, Collective
   if (switch_rate_.bps > 0) channel.cap = scaled(switch_rate_, both ? n / (n + 1) : 1);
   const Bandwidth blocks = scaled(kernels_.channel_rate, plan.channels);
   if (blocks.bps > 0) channel.cap = channel.cap.bps > 0 ? std::min(channel.cap, blocks) : blocks;
-  const auto heads = topology_.connections.nvls_heads;
-  const double per_round =
-      plan.chunk.value() * plan.channels * (heads.empty() ? n : static_cast<double>(heads.size()));
+  const double per_round = plan.chunk.value() * plan.channels * head_count();
   const double rounds = std::max(1.0, bytes.value() / per_round);
   const double seconds_per_byte = channel.cap.bps > 0 ? 1 / channel.cap.bytes_per_s() : 0;
   const double round_s = std::min(per_round, bytes.value()) * seconds_per_byte;
@@ -394,17 +378,8 @@ void NcclCommunicator::add_switch(Phase& phase, const NcclPlan& plan, Collective
     for (std::uint32_t k = 0; k < m; ++k) hops[{k, (k + 1) % m}] = 1;
   }
   const auto& graph = topology_.graphs.at(NcclPattern::nvls).channels;
-  // The NICs near a GPU are taken in turn by the channels; those of its tree channels are they.
-  std::map<std::uint32_t, std::set<std::int32_t>> near;
-  if (const auto found = topology_.graphs.find(NcclPattern::tree);
-      found != topology_.graphs.end()) {
-    for (const NcclChannel& entry : found->second.channels)
-      if (!entry.gpus.empty() && entry.nic_in >= 0) near[entry.gpus.front()].insert(entry.nic_in);
-  }
   for (const NcclChannel& head : graph) {
     const std::uint32_t local = head.gpus.empty() ? 0 : head.gpus.front();
-    std::set<std::int32_t>& nics = near[local];
-    if (nics.empty()) nics.insert(head.nic_in);
     const auto rank = [&](std::uint32_t node) {
       return nodes[node][std::min<std::size_t>(local, nodes[node].size() - 1)];
     };
@@ -415,7 +390,7 @@ void NcclCommunicator::add_switch(Phase& phase, const NcclPlan& plan, Collective
       added.src_nic = added.dst_nic = head.nic_in;
     }
   }
-  channel.network_steps = tree ? 2 * log2_up(m) : 2;
+  channel.network_steps = tree ? 2 * collectives::ceil_log2(m) : 2;
 }
 
 // All-gather and reduce-scatter over one GPU per node in ceil(log2 N) steps at distances 1, 2, 4 ...
@@ -428,7 +403,7 @@ void NcclCommunicator::add_pat(Phase& phase, const NcclPlan& plan, Bytes bytes) 
       channel.edges.push_back(edge(r, (r + distance) % n, parts, plan.protocol));
   }
   channel.bytes = part_of(bytes.value() / n);
-  channel.network_steps = log2_up(n);
+  channel.network_steps = collectives::ceil_log2(n);
   channel.same_as = same_edges(plan.algorithm, plan.protocol, all_gather, 0);
 }
 
@@ -470,7 +445,7 @@ void NcclCommunicator::add_sends(Phase& phase, const NcclPlan& plan, CollectiveK
 Schedule NcclCommunicator::schedule(const NcclPlan& plan, CollectiveKind kind, Bytes bytes,
                                     std::uint32_t root) const {
   Schedule out;
-  out.algorithm = plan.sends ? "send_recv" : std::string(name_of(plan.algorithm));
+  out.algorithm = plan.sends ? "send_recv" : write_config(plan.algorithm).text;
   out.request = {.kind = kind, .size = bytes, .root = root, .channels = plan.channels};
   out.ranks = u32(gpus_.size());
   if (out.ranks < 2) return out;

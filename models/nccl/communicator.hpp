@@ -60,7 +60,6 @@ class NcclCommunicator {
 
   const NcclTopology& topology() const { return topology_; }
   std::span<const NodeId> gpus() const { return gpus_; }
-  Time issue(const NcclPlan& plan) const;  // host time
 
  private:
   void add_ring(Phase& phase, const NcclPlan& plan, CollectiveKind kind, Bytes bytes,
@@ -70,12 +69,15 @@ class NcclCommunicator {
   void add_pat(Phase& phase, const NcclPlan& plan, Bytes bytes) const;
   void add_sends(Phase& phase, const NcclPlan& plan, CollectiveKind kind, Bytes bytes,
                  std::uint32_t root) const;
+  Time issue(const NcclPlan& plan) const;  // host time
   NcclPlan plan_sends(CollectiveKind kind, Bytes bytes) const;
   Edge edge(std::uint32_t src, std::uint32_t dst, double weight, NcclProtocol protocol) const;
   // Bytes of the link's payload that one byte of data occupies.
   double wire_bytes(bool network, NcclProtocol protocol) const;
   Bandwidth channel_cap(const NcclPlan& plan) const;
   Time ll_passes(const NcclPlan& plan, double bytes_of_step, double steps) const;
+  bool nvlink_inside() const;
+  double head_count() const;   // of NVLS: who owns a part of the data
   double ring_count() const {  // at least one, to divide by
     return static_cast<double>(std::max<std::size_t>(1, topology_.connections.rings.size()));
   }
@@ -86,15 +88,14 @@ class NcclCommunicator {
   NcclSetup setup_;
   NcclTopology topology_;
   NcclRelease release_;
+  std::size_t arch_;  // nccl_arch_row
   NcclFilter filter_;
   NcclHarnessCosts harness_;
   KernelsSpec kernels_;  // of the slowest GPU
   ProxySpec proxy_;
   std::vector<std::uint32_t> node_of_;  // by rank: server
-  std::vector<std::uint32_t> local_;    // by rank: position in its node
   std::uint32_t most_local_ = 1;        // GPUs of the fullest node
-  std::size_t arch_ = 0;      // row of the release's tables: Volta, Ampere, Hopper, Blackwell
-  Bandwidth switch_rate_{0};  // of the reducing switches per GPU
+  Bandwidth switch_rate_{0};            // of the reducing switches per GPU
 };
 
 }  // namespace weft

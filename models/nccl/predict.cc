@@ -16,15 +16,10 @@ namespace {
 
 constexpr int kLatestPatch = 99;  // "2.18": the last of its series
 
-template <class Enum>
-std::string name_of(Enum value) {
-  return std::string(enum_names(Enum{})[static_cast<std::size_t>(value)].name);
-}
-
-// What a row waited for longest: the start of the kernel, hops in series, a link, or the channels' own limit.
+// What a row waited for longest: the host, hops in series or a link.
 std::string bottleneck_of(const Fabric& fabric, const Workload& workload, const NcclRow& row,
                           Time issue, std::uint32_t first, std::uint32_t end) {
-  Time latency{0}, longest{0};
+  Time latency{0};
   std::uint32_t way = 0;
   for (std::uint32_t i = first; i < end; ++i) {
     const Operation& operation = workload.operations[OpId{i}];
@@ -33,8 +28,7 @@ std::string bottleneck_of(const Fabric& fabric, const Workload& workload, const 
     way = operation.way;
   }
   if (row.time <= issue) return "issuing the kernel";
-  longest = row.time - latency;
-  if (longest < latency) return "latency";
+  if (row.time - latency < latency) return "latency";
   double worst = 0;
   std::uint32_t resource = kNoResource;
   // All channels of a row together load their links; the last one stands for them.
@@ -59,23 +53,24 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
   struct Span {
     OpId first, last;
     std::uint32_t begin, end;  // its operations
+    Time issue;
   };
   std::vector<Span> spans;
   std::vector<NcclRow> rows;
-  std::vector<Time> issues;
   OpId at = workload.add_barrier();
   for (const Bytes bytes : sizes) {
     const NcclPlan plan = communicator.plan(kind, bytes);
     const OpId first = at;
     const auto begin = static_cast<std::uint32_t>(workload.operations.size());
-    at = builder.append(communicator.schedule(plan, kind, bytes), gpus, communicator.options(plan),
-                        at);
-    issues.push_back(communicator.issue(plan));
-    spans.push_back({first, at, begin, static_cast<std::uint32_t>(workload.operations.size())});
+    const Schedule schedule = communicator.schedule(plan, kind, bytes);
+    const CollectiveOptions options = communicator.options(plan);
+    at = builder.append(schedule, gpus, options, at);
+    spans.push_back(
+        {first, at, begin, static_cast<std::uint32_t>(workload.operations.size()), options.issue});
     NcclRow& row = rows.emplace_back();
     row.bytes = bytes;
-    row.algorithm = plan.sends ? "send_recv" : name_of(plan.algorithm);
-    row.protocol = name_of(plan.protocol);
+    row.algorithm = schedule.algorithm;
+    row.protocol = write_config(plan.protocol).text;
     row.channels = plan.channels;
     row.threads = plan.threads;
   }
@@ -89,7 +84,8 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
     row.time = executor.times(spans[i].last).finished - executor.times(spans[i].first).finished;
     if (row.time.ps > 0) row.algbw_gbs = row.bytes.value() / row.time.seconds() * 1e-9;
     row.busbw_gbs = row.algbw_gbs * busbw_factor(kind, gpus.size());
-    row.bottleneck = bottleneck_of(fabric, workload, row, issues[i], spans[i].begin, spans[i].end);
+    row.bottleneck =
+        bottleneck_of(fabric, workload, row, spans[i].issue, spans[i].begin, spans[i].end);
   }
   return rows;
 }

@@ -54,4 +54,13 @@ struct NcclRelease {
 
 NcclRelease nccl_release(NcclVersion version);
 
+// Where a machine stands in NcclRelease::ByArch.
+constexpr std::size_t nccl_arch_row(int compute_capability) {
+  return compute_capability >= 100  ? 3
+         : compute_capability >= 90 ? 2
+         : compute_capability >= 80 ? 1
+                                    : 0;
+}
+constexpr std::size_t nccl_scale_column(std::size_t nodes) { return nodes < 3 ? nodes - 1 : 2; }
+
 }  // namespace weft

@@ -57,8 +57,7 @@ std::vector<Group> group_ranks(const Fabric& fabric, std::span<const NodeId> gpu
       current = key;
       groups.push_back({node.server, {}, r});
     }
-    const auto at = std::ranges::find(type.gpus, local);
-    groups.back().positions.push_back(static_cast<std::uint32_t>(at - type.gpus.begin()));
+    groups.back().positions.push_back(static_cast<std::uint32_t>(fabric.gpu_position(gpus[r])));
   }
   return groups;
 }

@@ -36,12 +36,11 @@ class Costs {
  public:
   Costs(const NcclTopology& topology, const NcclRelease& release, CollectiveKind kind, Bytes bytes)
       : t_(topology), r_(release), kind_(kind), bytes_(static_cast<double>(bytes.count)) {
-    const int sm = t_.min_compute_capability;
-    arch_ = sm >= 100 ? 3 : sm >= 90 ? 2 : sm >= 80 ? 1 : 0;
+    arch_ = nccl_arch_row(t_.min_compute_capability);
     nodes_ = static_cast<double>(t_.nodes);
     ranks_ = static_cast<double>(t_.ranks);
     per_node_ = ranks_ / nodes_;
-    scale_ = std::min<std::size_t>(t_.nodes, 3) - 1;
+    scale_ = nccl_scale_column(t_.nodes);
     steps_ = kind == all_reduce                             ? 2 * (ranks_ - 1)
              : kind == all_gather || kind == reduce_scatter ? ranks_ - 1
                                                             : ranks_;

@@ -61,6 +61,11 @@ void Fabric::speed_up(Tier tier, LinkClass link_class, std::int64_t factor) {
   }
 }
 
+std::size_t Fabric::gpu_position(NodeId gpu) const {
+  const auto& gpus = type_of(node(gpu).server).gpus;
+  return static_cast<std::size_t>(std::ranges::find(gpus, node(gpu).index) - gpus.begin());
+}
+
 std::string Fabric::name(NodeId id) const {
   const Node& node = nodes_[id];
   if (!node.server.valid()) return switch_names_[node.index];

@@ -110,6 +110,11 @@ class Fabric {
   const ServerType& type_of(ServerId id) const { return types_[servers_[id].type]; }
   std::span<const ServerType> types() const { return types_; }
   std::span<const LinkLaw> laws() const { return laws_; }
+  // Position of a GPU in the list of its kind of server, and what it is.
+  std::size_t gpu_position(NodeId gpu) const;
+  const GpuSpec& gpu_spec(NodeId gpu) const {
+    return type_of(node(gpu).server).gpu_specs[gpu_position(gpu)];
+  }
   NodeId local_node(ServerId server, std::uint32_t local) const {
     return NodeId{servers_[server].node_base + local};
   }

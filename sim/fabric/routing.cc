@@ -322,8 +322,7 @@ const std::vector<NodeId>& Routes::nics_of(NodeId gpu) {
   const Node& node = fabric_.node(gpu);
   const ServerType& type = fabric_.type_of(node.server);
   TypeTables& tables = tables_[fabric_.server(node.server).type];
-  const auto position =
-      static_cast<std::size_t>(std::ranges::find(type.gpus, node.index) - type.gpus.begin());
+  const std::size_t position = fabric_.gpu_position(gpu);
   std::vector<std::uint32_t>& nics = tables.nics[position];
   if (nics.empty() && !type.nics.empty()) {
     const auto nearest = [&](std::uint32_t from) {

@@ -21,6 +21,7 @@
 #include "sim/core/text.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/file_source.hpp"
+#include "tools/cli/nccl_flags.hpp"
 
 namespace weft {
 namespace {
@@ -69,16 +70,7 @@ class ExplainLog final : public Command {
         ->check(CLI::Range(1, 10'000'000));
     app.add_option("--run", run_, "which table of the log, counted from 1")
         ->check(CLI::Range(1, 1'000'000));
-    app.add_option("--nodes", nodes_, "number of servers")->check(CLI::Range(1, 1'000'000));
-    app.add_option("--gpus-per-node", per_node_, "GPUs of each server")
-        ->check(CLI::Range(1, 10'000));
-    app.add_option("--algo", algorithm_, "as NCCL_ALGO: ring, tree, nvls, nvls_tree, pat ...");
-    app.add_option("--proto", proto_, "as NCCL_PROTO: ll, ll128 or simple");
-    app.add_option("--nccl", nccl_,
-                   "release of NCCL, 2.5 to 2.30; default: what the log says, or 2.27.7");
-    app.add_option("--env", env_, "NAME=VALUE of an NCCL variable, any number")->take_all();
-    app.add_option("--harness", harness_,
-                   "process-per-gpu, one-process, graph or unknown; default: what the log says");
+    add_nccl_flags(app, flags_, ": what the log says, or 2.27.7", "; default: what the log says");
     add_set_option(app, sets_);
     add_json_flag(app, json_);
   }
@@ -178,7 +170,7 @@ class ExplainLog final : public Command {
     diagnostics.throw_if_errors();
     const std::int64_t nodes = count_nodes(run);
     Fabric fabric = load_fabric(fabric_, sets_, diagnostics).fabric;
-    if (fabric.server_count() < static_cast<std::size_t>(nodes) || nodes_) {
+    if (fabric.server_count() < static_cast<std::size_t>(nodes) || flags_.nodes) {
       std::vector<std::string> sets = sets_;
       sets.push_back(fmt::format("/servers={}", std::max<std::int64_t>(nodes, 1)));
       if (nodes > 1) fabric = load_fabric(fabric_, sets, diagnostics).fabric;
@@ -195,12 +187,13 @@ class ExplainLog final : public Command {
 
   std::int64_t count_nodes(const MeasuredRun& run) {
     std::int64_t nodes = run.nodes;
-    if (nodes == 0 && per_node_ && run.ranks % *per_node_ == 0) nodes = run.ranks / *per_node_;
-    if (nodes_ && nodes > 0 && *nodes_ != nodes) {
+    if (nodes == 0 && flags_.per_node && run.ranks % *flags_.per_node == 0)
+      nodes = run.ranks / *flags_.per_node;
+    if (flags_.nodes && nodes > 0 && *flags_.nodes != nodes) {
       notes_.push_back(fmt::format("--nodes {} contradicts the log, which has ranks on {} hosts",
-                                   *nodes_, nodes));
+                                   *flags_.nodes, nodes));
     }
-    if (nodes_) nodes = *nodes_;
+    if (flags_.nodes) nodes = *flags_.nodes;
     if (nodes == 0) {  // as many as the ranks fill
       Diagnostics ignored;
       const Fabric fabric = load_fabric(fabric_, sets_, ignored).fabric;
@@ -216,8 +209,8 @@ class ExplainLog final : public Command {
   // Ranks fill the servers evenly.
   std::vector<NodeId> choose(const Fabric& fabric, const MeasuredRun& run,
                              std::int64_t nodes) const {
-    std::int64_t each = per_node_.value_or((run.ranks + nodes - 1) / nodes);
-    if (each * nodes < run.ranks || (per_node_ && each * nodes != run.ranks)) {
+    std::int64_t each = flags_.per_node.value_or((run.ranks + nodes - 1) / nodes);
+    if (each * nodes < run.ranks || (flags_.per_node && each * nodes != run.ranks)) {
       throw InputError(
           fmt::format("{}: error: {} ranks are not {} servers of {} GPUs\n    correct --nodes or "
                       "--gpus-per-node\n",
@@ -225,14 +218,7 @@ class ExplainLog final : public Command {
     }
     if (fabric.gpus().size() > kMostGpus)
       throw LimitReached(fmt::format("more than {} GPUs", kMostGpus));
-    std::vector<NodeId> gpus;
-    std::map<ServerId, std::int64_t> taken;
-    for (const NodeId gpu : fabric.gpus()) {
-      if (static_cast<int>(gpus.size()) >= run.ranks) break;
-      if (taken[fabric.node(gpu).server] >= each) continue;
-      ++taken[fabric.node(gpu).server];
-      gpus.push_back(gpu);
-    }
+    std::vector<NodeId> gpus = first_gpus(fabric, each, run.ranks);
     if (static_cast<int>(gpus.size()) < run.ranks) {
       throw InputError(
           fmt::format("{}: error: {} ranks on {} servers do not fit {}: it has {} GPUs\n"
@@ -261,17 +247,13 @@ class ExplainLog final : public Command {
     };
     const std::string nccl = value("nccl");
     const auto logged = parse_nccl_version(nccl);
-    if (!nccl_.empty()) {
-      if (const auto version = parse_nccl_version(nccl_)) {
+    if (!flags_.release.empty()) {
+      if (const auto version = read_nccl_release(flags_.release, diagnostics)) {
         setup.version = *version;
         if (logged && version_text(*logged) != version_text(*version)) {
-          notes_.push_back(fmt::format("--nccl {} contradicts the log, which says {}", nccl_,
-                                       version_text(*logged)));
+          notes_.push_back(fmt::format("--nccl {} contradicts the log, which says {}",
+                                       flags_.release, version_text(*logged)));
         }
-      } else {
-        diagnostics.error({}, "--nccl",
-                          fmt::format("\"{}\" is not a release that is modelled", nccl_),
-                          "2.5 to 2.30, e.g. 2.18.3");
       }
     } else if (logged) {
       setup.version = *logged;
@@ -283,23 +265,16 @@ class ExplainLog final : public Command {
                                          version_text(setup.version)));
     }
     setup.harness = harness_of(log, value("nGpus"), value("graph"));
-    if (!harness_.empty()) {
+    if (!flags_.harness.empty()) {
       const NcclHarness seen = setup.harness;
-      read_config(Json(harness_), "--harness", setup.harness, diagnostics);
+      read_config(Json(flags_.harness), "--harness", setup.harness, diagnostics);
       if (seen != NcclHarness::unknown && seen != setup.harness)
         notes_.push_back(fmt::format("--harness {} contradicts the log, which looks like {}",
-                                     harness_, write_config(seen).text));
+                                     flags_.harness, write_config(seen).text));
     }
-    for (const std::string& variable : env_) {
-      const std::size_t equals = variable.find('=');
-      if (equals == std::string::npos || equals == 0)
-        diagnostics.error({}, "--env", fmt::format("\"{}\" is not NAME=VALUE", variable),
-                          "e.g. --env NCCL_NVLS_ENABLE=0");
-      else
-        setup.environment.variables[variable.substr(0, equals)] = variable.substr(equals + 1);
-    }
-    setup.algorithm = algorithm_;
-    setup.protocol = proto_;
+    setup.environment = read_nccl_variables(flags_.variables, diagnostics);
+    setup.algorithm = flags_.algorithm;
+    setup.protocol = flags_.protocol;
   }
 
   static NcclHarness harness_of(const Log& log, const std::string& per_thread,
@@ -428,9 +403,10 @@ class ExplainLog final : public Command {
     return out;
   }
 
-  std::string log_, fabric_, against_, collective_, algorithm_, proto_, nccl_, harness_;
-  std::optional<std::int64_t> ranks_, run_, nodes_, per_node_;
-  std::vector<std::string> env_, sets_, notes_;
+  std::string log_, fabric_, against_, collective_;
+  std::optional<std::int64_t> ranks_, run_;
+  NcclFlags flags_;
+  std::vector<std::string> sets_, notes_;
   bool json_ = false;
 };
 

@@ -15,6 +15,7 @@
 #include "sim/core/check.hpp"
 #include "sim/core/text.hpp"
 #include "tools/cli/cli.hpp"
+#include "tools/cli/nccl_flags.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/simulate.hpp"
 
@@ -53,16 +54,7 @@ class NcclTests final : public Command {
         ->check(CLI::Range(1.01, 1e6));
     app.add_option("-g,--ngpus", gpus_, "number of GPUs; default all")
         ->check(CLI::Range(1, 10'000'000));
-    app.add_option("--nodes", nodes_, "number of servers")->check(CLI::Range(1, 1'000'000));
-    app.add_option("--gpus-per-node", per_node_, "GPUs of each server")
-        ->check(CLI::Range(1, 10'000));
-    app.add_option("--algo", algorithm_, "as NCCL_ALGO: ring, tree, nvls, nvls_tree, pat ...");
-    app.add_option("--proto", proto_, "as NCCL_PROTO: ll, ll128 or simple");
-    app.add_option("--nccl", nccl_, "release of NCCL, 2.5 to 2.30; default 2.27.7");
-    app.add_option("--env", env_, "NAME=VALUE of an NCCL variable, any number")->take_all();
-    app.add_option(
-        "--harness", harness_,
-        "process-per-gpu, one-process, graph or unknown: how the test starts its kernels");
+    add_nccl_flags(app, flags_, " 2.27.7", ": how the test starts its kernels");
     app.add_option("--export-tuner", tuner_,
                    "writes the choices as a file of NCCL's tuner plug-in");
     app.add_option("--fidelity", fidelity_, "analytic or fluid");
@@ -81,7 +73,7 @@ class NcclTests final : public Command {
       diagnostics.error({}, "-e", fmt::format("\"{}\" is not a size", to_), "e.g. 8G, \"1 GiB\"");
     if (!(factor_ > 1 && factor_ < 1e9))
       diagnostics.error({}, "-f", "the factor must be a number above 1", "e.g. 2");
-    if (gpus_ && (nodes_ || per_node_))
+    if (gpus_ && (flags_.nodes || flags_.per_node))
       diagnostics.error({}, "-g", "--nodes and --gpus-per-node already count the GPUs",
                         "give one or the other");
     if (from && to && *from > *to)
@@ -138,15 +130,15 @@ class NcclTests final : public Command {
   // The fabric, of --nodes servers when asked for; with --gpus-per-node only the first GPUs of each server take part.
   Fabric load(Diagnostics& diagnostics) {
     std::vector<std::string> sets = sets_;
-    if (nodes_) sets.push_back(fmt::format("/servers={}", *nodes_));
-    if (nodes_ && *nodes_ == 1) sets.pop_back();
+    if (flags_.nodes) sets.push_back(fmt::format("/servers={}", *flags_.nodes));
+    if (flags_.nodes && *flags_.nodes == 1) sets.pop_back();
     Fabric fabric = load_fabric(fabric_, sets, diagnostics).fabric;
     std::size_t fewest = fabric.gpus().size();
     for (const ServerType& type : fabric.types()) fewest = std::min(fewest, type.gpus.size());
-    if (per_node_ && static_cast<std::size_t>(*per_node_) > fewest) {
+    if (flags_.per_node && static_cast<std::size_t>(*flags_.per_node) > fewest) {
       throw InputError(
           fmt::format("error: --gpus-per-node: {} GPUs are wanted of each server, one has {}\n",
-                      *per_node_, fewest));
+                      *flags_.per_node, fewest));
     }
     if (fabric.gpus().size() > kMostGpus)
       throw LimitReached(fmt::format("more than {} GPUs", kMostGpus));
@@ -155,44 +147,25 @@ class NcclTests final : public Command {
 
   NcclSetup read_setup(Diagnostics& diagnostics) const {
     NcclSetup setup;
-    if (!nccl_.empty()) {
-      if (const auto version = parse_nccl_version(nccl_))
-        setup.version = *version;
-      else
-        diagnostics.error({}, "--nccl",
-                          fmt::format("\"{}\" is not a release that is modelled", nccl_),
-                          "2.5 to 2.30, e.g. 2.18.3");
-    }
-    if (!harness_.empty()) read_config(Json(harness_), "--harness", setup.harness, diagnostics);
-    for (const std::string& variable : env_) {
-      const std::size_t equals = variable.find('=');
-      if (equals == std::string::npos || equals == 0)
-        diagnostics.error({}, "--env", fmt::format("\"{}\" is not NAME=VALUE", variable),
-                          "e.g. --env NCCL_NVLS_ENABLE=0");
-      else
-        setup.environment.variables[variable.substr(0, equals)] = variable.substr(equals + 1);
-    }
+    if (const auto version = read_nccl_release(flags_.release, diagnostics))
+      setup.version = *version;
+    if (!flags_.harness.empty())
+      read_config(Json(flags_.harness), "--harness", setup.harness, diagnostics);
+    setup.environment = read_nccl_variables(flags_.variables, diagnostics);
     for (const NcclVariableProblem& problem : check_nccl_environment(setup.environment)) {
       if (problem.error)
         diagnostics.error({}, "--env", problem.fact, problem.cure);
       else
         diagnostics.warning({}, "--env", problem.fact, problem.cure);
     }
-    setup.algorithm = algorithm_;
-    setup.protocol = proto_;
+    setup.algorithm = flags_.algorithm;
+    setup.protocol = flags_.protocol;
     return setup;
   }
 
   // The GPUs that take part, in rank order.
   std::vector<NodeId> choose(const Fabric& fabric) const {
-    std::vector<NodeId> gpus;
-    std::map<ServerId, std::int64_t> taken;
-    for (const NodeId gpu : fabric.gpus()) {
-      if (gpus_ && static_cast<std::int64_t>(gpus.size()) >= *gpus_) break;
-      if (per_node_ && taken[fabric.node(gpu).server] >= *per_node_) continue;
-      ++taken[fabric.node(gpu).server];
-      gpus.push_back(gpu);
-    }
+    std::vector<NodeId> gpus = first_gpus(fabric, flags_.per_node, gpus_);
     if (gpus_ && static_cast<std::int64_t>(gpus.size()) < *gpus_) {
       throw InputError(fmt::format("error: -g: {} GPUs are wanted, the fabric has {}\n", *gpus_,
                                    fabric.gpus().size()));
@@ -202,10 +175,7 @@ class NcclTests final : public Command {
 
   static bool driven_by_nccl(const Fabric& fabric, const std::vector<NodeId>& gpus) {
     return std::ranges::all_of(gpus, [&](NodeId gpu) {
-      const ServerType& type = fabric.type_of(fabric.node(gpu).server);
-      const auto position =
-          std::ranges::find(type.gpus, fabric.node(gpu).index) - type.gpus.begin();
-      const std::string& vendor = type.gpu_specs[static_cast<std::size_t>(position)].vendor;
+      const std::string& vendor = fabric.gpu_spec(gpu).vendor;
       return vendor.empty() || vendor == "nvidia";
     });
   }
@@ -219,9 +189,9 @@ class NcclTests final : public Command {
     scenario.models.collective = kOtherCosts;
     JobSpec& job = scenario.jobs.emplace_back();
     job.collective = kind;
-    job.algorithm = algorithm_;
+    job.algorithm = flags_.algorithm;
     job.gpus = gpus_;
-    job.placement.gpus_per_server = per_node_;
+    job.placement.gpus_per_server = flags_.per_node;
     RunContext context = run_context(progress);
     context.explain = false;
     std::vector<NcclRow> rows;
@@ -309,11 +279,11 @@ class NcclTests final : public Command {
     return out;
   }
 
-  std::string test_, fabric_, from_ = "8", to_ = "8G", algorithm_, proto_, nccl_, harness_, tuner_,
-                              fidelity_;
+  std::string test_, fabric_, from_ = "8", to_ = "8G", tuner_, fidelity_;
   double factor_ = 2;
-  std::optional<std::int64_t> gpus_, nodes_, per_node_;
-  std::vector<std::string> env_, sets_;
+  NcclFlags flags_;
+  std::optional<std::int64_t> gpus_;
+  std::vector<std::string> sets_;
   bool json_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include "models/nccl/machine.hpp"
 #include "models/nccl/predict.hpp"
 #include "sim/core/text.hpp"
+#include "tools/cli/nccl_flags.hpp"
 #include "tools/cli/terminal.hpp"
 
 namespace weft {
@@ -182,27 +183,9 @@ class DeviceNumbers {
 
 NcclAnswer find_nccl_channels(const Fabric& fabric, const NcclQuestion& question,
                               Diagnostics& diagnostics) {
-  NcclVersion version;
-  if (!question.version.empty()) {
-    const auto read = parse_nccl_version(question.version);
-    if (read) {
-      version = *read;
-    } else {
-      diagnostics.error({}, "--nccl",
-                        fmt::format("\"{}\" is not a release that is modelled", question.version),
-                        "2.5 to 2.30, e.g. 2.18.3");
-    }
-  }
-  NcclEnvironment environment;
-  for (const std::string& variable : question.variables) {
-    const std::size_t equals = variable.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      diagnostics.error({}, "--env", fmt::format("\"{}\" is not NAME=VALUE", variable),
-                        "e.g. --env NCCL_CROSS_NIC=0");
-    } else {
-      environment.variables[variable.substr(0, equals)] = variable.substr(equals + 1);
-    }
-  }
+  const NcclVersion version =
+      read_nccl_release(question.version, diagnostics).value_or(NcclVersion{});
+  const NcclEnvironment environment = read_nccl_variables(question.variables, diagnostics);
   const std::vector<std::size_t> positions =
       read_positions(question.gpus, fabric.gpus().size(), diagnostics);
   diagnostics.throw_if_errors();

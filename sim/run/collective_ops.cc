@@ -2,6 +2,7 @@
 #include "sim/run/collective_ops.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <tuple>
 
@@ -220,9 +221,15 @@ CollectiveBuilder::Paced CollectiveBuilder::pace(const Channel& channel,
   start_channel(gpus.size());
   channel.for_each_edge([&](const Edge& edge) {
     const Hop hop = load_edge(edge, gpus, c, bare);
-    if (hop.cap.bps > 0) paced.cap = smaller_cap(paced.cap, scaled(hop.cap, 1 / edge.weight));
     const bool local = edge.src == kSwitch || edge.dst == kSwitch ||
                        fabric.node(gpus[edge.src]).server == fabric.node(gpus[edge.dst]).server;
+    if (hop.cap.bps > 0) {
+      const Bandwidth rate = scaled(hop.cap, 1 / edge.weight);
+      if (local)
+        paced.staged.push_back({{edge.src, edge.dst}, rate});
+      else
+        paced.cap = smaller_cap(paced.cap, rate);
+    }
     (local ? paced.local : paced.network) += hop.alpha;
     ++(local ? local_hops : network_hops);
   });
@@ -232,19 +239,47 @@ CollectiveBuilder::Paced CollectiveBuilder::pace(const Channel& channel,
   return paced;
 }
 
-void CollectiveBuilder::append_paced(const Channel& channel, const Paced& paced,
+void CollectiveBuilder::append_paced(const Channel& channel, const Paced& paced, Bandwidth cap,
                                      const CollectiveOptions& options, OpId after, OpId done) {
   const auto times = [](Time hop, double steps) {
     return Time{static_cast<std::int64_t>(static_cast<double>(hop.ps) * steps + 0.5)};
   };
   const Time fill = channel.lead + times(paced.local + options.costs.step, channel.local_steps) +
                     times(paced.network + options.costs.network_step, channel.network_steps);
-  const std::uint32_t way =
-      workload_.add_way(paced.shares, {0}, smaller_cap(channel.cap, paced.cap));
+  const std::uint32_t way = workload_.add_way(paced.shares, {0}, smaller_cap(channel.cap, cap));
   const OpId op = workload_.add_flow(way, channel.bytes, fill);
   workload_.operations[op].label = options.label;
   workload_.depend(after, op);
   workload_.depend(op, done);
+}
+
+void CollectiveBuilder::append_all_paced(const Phase& phase, std::span<const NodeId> gpus,
+                                         const CollectiveOptions& options, OpId after, OpId done) {
+  dealt_ = false;
+  std::deque<Paced> own;
+  std::vector<std::pair<const Channel*, const Paced*>> all;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> crossing;
+  for (std::uint32_t c = 0; c < phase.channels.size(); ++c) {
+    const Channel& channel = phase.channels[c];
+    if (channel.form != Channel::Form::paced) continue;
+    const Paced* paced = nullptr;
+    if (channel.same_as == 0) {
+      paced = &own.emplace_back(pace(channel, gpus, c, options));
+    } else {
+      auto known = paced_.find(channel.same_as);
+      if (known == paced_.end())
+        known = paced_.emplace(channel.same_as, pace(channel, gpus, c, options)).first;
+      paced = &known->second;
+    }
+    for (const StagedEdge& edge : paced->staged) ++crossing[edge.ranks];
+    all.emplace_back(&channel, paced);
+  }
+  for (const auto& [channel, paced] : all) {
+    Bandwidth cap = paced->cap;
+    for (const StagedEdge& edge : paced->staged)
+      cap = smaller_cap(cap, scaled(edge.rate, 1.0 / static_cast<double>(crossing[edge.ranks])));
+    append_paced(*channel, *paced, cap, options, after, done);
+  }
 }
 
 OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId> gpus,
@@ -270,20 +305,11 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
     Bandwidth cap;
   };
   std::vector<Chain> chains;
+  append_all_paced(phase, gpus, options, after, done);
   for (std::uint32_t c = 0; c < phase.channels.size(); ++c) {
     const Channel& channel = phase.channels[c];
     dealt_ = channel.form == Channel::Form::direct;
-    if (channel.form == Channel::Form::paced) {
-      if (channel.same_as == 0) {
-        append_paced(channel, pace(channel, gpus, c, options), options, after, done);
-        continue;
-      }
-      auto known = paced_.find(channel.same_as);
-      if (known == paced_.end())
-        known = paced_.emplace(channel.same_as, pace(channel, gpus, c, options)).first;
-      append_paced(channel, known->second, options, after, done);
-      continue;
-    }
+    if (channel.form == Channel::Form::paced) continue;  // all at once, above
     if (channel.form == Channel::Form::direct && !channel.generate &&
         channel.edges.size() <= most_flows) {
       for (const Edge& edge : channel.edges) {

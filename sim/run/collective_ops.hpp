@@ -18,6 +18,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/core/diagnostics.hpp"
@@ -80,16 +81,24 @@ class CollectiveBuilder {
   Hop load_edge(const Edge& edge, std::span<const NodeId> gpus, std::uint32_t channel,
                 const CollectiveOptions& options);
   std::uint32_t half(NodeId gpu, std::uint32_t rank, const Routes::Door& door);
-  // What a paced channel occupies and the mean latency of its hops, software left out.
+  // What a paced channel occupies and the mean latency of its hops, software left out. A copy through host memory has one
+  // pipeline per pair of GPUs: the channels that cross it share its rate.
+  struct StagedEdge {
+    std::pair<std::uint32_t, std::uint32_t> ranks;
+    Bandwidth rate{0};
+  };
   struct Paced {
     std::vector<Share> shares;
+    std::vector<StagedEdge> staged;
     Bandwidth cap{0};
     Time local{0}, network{0};
   };
+  void append_all_paced(const Phase& phase, std::span<const NodeId> gpus,
+                        const CollectiveOptions& options, OpId after, OpId done);
   Paced pace(const Channel& channel, std::span<const NodeId> gpus, std::uint32_t c,
              const CollectiveOptions& options);
-  void append_paced(const Channel& channel, const Paced& paced, const CollectiveOptions& options,
-                    OpId after, OpId done);
+  void append_paced(const Channel& channel, const Paced& paced, Bandwidth cap,
+                    const CollectiveOptions& options, OpId after, OpId done);
   void start_channel(std::size_t ranks);
   void accumulate(const Route& route, double weight);
   std::vector<Share> take_shares();

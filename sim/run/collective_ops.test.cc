@@ -227,6 +227,35 @@ TEST(CollectiveOps, RanksThatCannotReachEachOtherAreAnInputError) {
   }
 }
 
+// One pair has one pipeline through host memory: what four channels move over it takes as long as what one does.
+TEST(CollectiveOps, PacedChannelsShareThePipelineOfAStagedPair) {
+  const Fabric fabric = test::fabric_from(
+      "gpu a -- 400 Gb/s, 100 ns -- cpu c; gpu b -- 400 Gb/s, 100 ns -- c; c -- 400 Gb/s, 0 ns -- "
+      "dram d",
+      {.server = R"("peer_access": {"pcie": "none"}, "staging": {"rate": "20 Gb/s"})"});
+  const auto time_of = [&](std::size_t count) {
+    Routes routes(fabric);
+    Workload workload;
+    CollectiveBuilder builder(routes, workload);
+    Schedule schedule;
+    schedule.ranks = 2;
+    for (std::vector<Channel>& channels = schedule.phases.emplace_back().channels;
+         channels.size() < count;) {
+      Channel& channel = channels.emplace_back();
+      channel.form = Channel::Form::paced;
+      channel.bytes = Bytes{Bytes{64_MiB}.count / static_cast<std::int64_t>(count)};
+      channel.edges = {{.src = 0, .dst = 1}};
+    }
+    const OpId last = builder.append(schedule, fabric.gpus(), {}, workload.add_barrier());
+    const auto network = test::context().make_network(Fidelity::fluid, fabric.capacities(), {});
+    Executor executor(workload, *network);
+    executor.run({{.end_op = static_cast<std::uint32_t>(workload.operations.size())}}, {});
+    return executor.times(last).finished;
+  };
+  expect_time(time_of(1), transfer_time(64_MiB, 20_Gbps));
+  expect_time(time_of(4), time_of(1));
+}
+
 TEST(CollectiveOps, TheLabelReachesEveryFlow) {
   for (const bool expand : {false, true}) {
     CollectiveOptions options;

@@ -240,6 +240,8 @@ Rules rules_of(NcclVersion version) {
       .cross_any_pattern = !since(23),
       .swap_odd_nodes = since(20),
       .swap_needs_even_nodes = !since(21),
+      .swap_cross_nic = since(26, 2) ? 2 : 1,
+      .swap_by_node = since(28),
       .nvls_graph = since(18),
       .nvls_most_heads = since(25) ? 32U : 64U,
       .nvls_least_gpus = since(28, 7) || !since(18) ? 2U : 3U,

@@ -102,7 +102,9 @@ struct Rules {
   bool cross_any_pattern;  // ... in trees, too
   bool swap_odd_nodes;     // odd nodes exchange the rings of a pair
   bool swap_needs_even_nodes;
-  bool nvls_graph;  // NVLS channels are searched
+  int swap_cross_nic;  // ... when the ring's cross_nic is at least this
+  bool swap_by_node;   // each node looks at its own ring, not at the widest of all
+  bool nvls_graph;     // NVLS channels are searched
   std::uint32_t nvls_most_heads;
   std::uint32_t nvls_least_gpus;
   NvlsCounts nvls;

@@ -27,14 +27,15 @@ std::size_t child_gpu(const Channels& channels, std::size_t channel, std::size_t
 }
 
 NcclConnections::Ring join_ring(std::span<const NodePlace> nodes, std::size_t ranks,
-                                std::size_t channel, bool swap) {
+                                std::size_t channel, const JoinPlan& plan) {
   NcclConnections::Ring ring;
   ring.nics.assign(ranks, {-1, -1});
   ring.ranks.reserve(ranks);
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const NodeChannels& node = *nodes[n].channels;
     const std::size_t gpus = node.rank_of.size();
-    const bool exchanged = swap && n % 2 == 1 && node.ring.cross_nic != 0;
+    const bool exchanged =
+        plan.swap_odd_nodes && n % 2 == 1 && node.ring.cross_nic >= plan.swap_from;
     const std::size_t from = exchanged ? channel ^ 1 : channel;
     const std::size_t first = node.ring.gpus[from * gpus],
                       last = node.ring.gpus[from * gpus + gpus - 1];
@@ -113,7 +114,7 @@ NcclConnections join_nodes(std::span<const NodePlace> nodes, std::size_t ranks,
       out.rings.push_back(out.rings[static_cast<std::size_t>(ring_at[channel])]);
     } else {
       ring_at[channel] = static_cast<std::int64_t>(out.rings.size());
-      out.rings.push_back(join_ring(nodes, ranks, channel, plan.swap_odd_nodes));
+      out.rings.push_back(join_ring(nodes, ranks, channel, plan));
     }
     if (tree_at[source] >= 0) {
       out.trees.push_back(out.trees[static_cast<std::size_t>(tree_at[source])]);

@@ -34,6 +34,7 @@ struct JoinPlan {
   std::vector<std::uint32_t>
       source;  // of each compute channel: below `searched` the first of its pair
   bool swap_odd_nodes = false;
+  int swap_from = 0;  // the cross_nic of its own ring with which an odd node takes part
 };
 
 // Where node n stands in the two trees over `nodes` nodes.

@@ -16,29 +16,98 @@ namespace {
 
 constexpr int kLatestPatch = 99;  // "2.18": the last of its series
 
-// What a row waited for longest: the host, hops in series or a link.
-std::string bottleneck_of(const Fabric& fabric, const Workload& workload, const NcclRow& row,
-                          Time issue, std::uint32_t first, std::uint32_t end) {
-  Time latency{0};
-  std::uint32_t way = 0;
-  for (std::uint32_t i = first; i < end; ++i) {
-    const Operation& operation = workload.operations[OpId{i}];
-    if (operation.kind != Operation::Kind::flow) continue;
-    latency = std::max(latency, operation.time);
-    way = operation.way;
+// What a row waited for longest: the host, hops in series, a link, or a rate that no link sets. What would hold it back next
+// follows when that is within 15 %.
+class HeldBack {
+ public:
+  HeldBack(const Fabric& fabric, const Workload& workload)
+      : fabric_(fabric), workload_(workload), busy_(fabric.resource_count(), 0) {}
+
+  // `kernels`: rate of a channel that its kernel sets, 0 for none.
+  std::string by(const NcclRow& row, Time issue, Bandwidth kernels, std::uint32_t first,
+                 std::uint32_t end) {
+    Time latency{0};
+    double software = 0;
+    bool staged = false;
+    for (std::uint32_t i = first; i < end; ++i) {
+      const Operation& operation = workload_.operations[OpId{i}];
+      if (operation.kind != Operation::Kind::flow) continue;
+      latency = std::max(latency, operation.time);
+      const double bits = operation.size.value() * 8;
+      add(operation.way, bits);
+      const Bandwidth cap = workload_.ways[operation.way].cap;
+      const double alone = cap.bps > 0 ? bits / static_cast<double>(cap.bps) : 0;
+      if (alone <= software) continue;
+      software = alone;
+      staged = kernels.bps == 0 || cap < kernels;
+    }
+    std::vector<Held> held = longest_links();
+    const char* own =
+        row.algorithm.starts_with("nvls") ? "reduction in NVSwitches" : "its channels";
+    if (software > 0) held.push_back({software, staged ? "copies through host memory" : own});
+    if (row.time <= issue) return "issuing the kernel";
+    if (row.time - latency < latency || held.empty()) return "latency";
+    std::ranges::stable_sort(held, std::ranges::greater{}, &Held::seconds);
+    if (held.size() < 2 || held[1].seconds < kNear * held[0].seconds) return held[0].name;
+    return fmt::format("{}, then {}", held[0].name, held[1].name);
   }
-  if (row.time <= issue) return "issuing the kernel";
-  if (row.time - latency < latency) return "latency";
-  double worst = 0;
-  std::uint32_t resource = kNoResource;
-  // All channels of a row together load their links; the last one stands for them.
-  for (const Share& share : workload.shares_of(way)) {
-    const double load = share.weight / static_cast<double>(fabric.capacity(share.resource).bps);
-    if (load <= worst) continue;
-    worst = load;
-    resource = share.resource;
+
+ private:
+  struct Held {
+    double seconds;
+    std::string name;
+  };
+  static constexpr double kNear = 0.85;
+  static constexpr double kEqual = 0.999;
+
+  void add(std::uint32_t way, double bits) {
+    for (const Share& share : workload_.shares_of(way)) {
+      if (busy_[share.resource] == 0) touched_.push_back(share.resource);
+      busy_[share.resource] +=
+          share.weight * bits / static_cast<double>(fabric_.capacity(share.resource).bps);
+    }
   }
-  return resource == kNoResource ? "latency" : fabric.resource_name(resource);
+
+  // The links that are busy longest and next longest; of equal ones the first at a GPU, as nothing beside it widens that one.
+  std::vector<Held> longest_links() {
+    double most = 0, next = 0;
+    for (const std::uint32_t r : touched_) most = std::max(most, busy_[r]);
+    for (const std::uint32_t r : touched_)
+      if (busy_[r] < kEqual * most) next = std::max(next, busy_[r]);
+    std::vector<Held> out;
+    std::ranges::sort(touched_);
+    for (const double level : {most, next}) {
+      if (level == 0) continue;
+      std::uint32_t found = kNoResource;
+      bool at_gpu = false;
+      for (const std::uint32_t r : touched_) {
+        if (busy_[r] > level || busy_[r] < kEqual * level || at_gpu) continue;
+        at_gpu = ends_at_gpu(r);
+        if (found == kNoResource || at_gpu) found = r;
+      }
+      out.push_back({level, fabric_.resource_name(found)});
+    }
+    for (const std::uint32_t r : touched_) busy_[r] = 0;
+    touched_.clear();
+    return out;
+  }
+
+  bool ends_at_gpu(std::uint32_t resource) const {
+    if (resource >= fabric_.link_count()) return false;
+    const Link& link = fabric_.link(LinkId{resource});
+    return fabric_.node(link.from).kind == NodeKind::gpu ||
+           fabric_.node(link.to).kind == NodeKind::gpu;
+  }
+
+  const Fabric& fabric_;
+  const Workload& workload_;
+  std::vector<double> busy_;  // seconds each link needs alone
+  std::vector<std::uint32_t> touched_;
+};
+
+Bandwidth own_rate(const Schedule& schedule) {
+  if (schedule.phases.empty() || schedule.phases.front().channels.empty()) return {0};
+  return schedule.phases.front().channels.front().cap;
 }
 
 }  // namespace
@@ -54,6 +123,7 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
     OpId first, last;
     std::uint32_t begin, end;  // its operations
     Time issue;
+    Bandwidth kernels;  // rate of a channel
   };
   std::vector<Span> spans;
   std::vector<NcclRow> rows;
@@ -65,8 +135,8 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
     const Schedule schedule = communicator.schedule(plan, kind, bytes);
     const CollectiveOptions options = communicator.options(plan);
     at = builder.append(schedule, gpus, options, at);
-    spans.push_back(
-        {first, at, begin, static_cast<std::uint32_t>(workload.operations.size()), options.issue});
+    spans.push_back({first, at, begin, static_cast<std::uint32_t>(workload.operations.size()),
+                     options.issue, own_rate(schedule)});
     NcclRow& row = rows.emplace_back();
     row.bytes = bytes;
     row.algorithm = schedule.algorithm;
@@ -79,13 +149,13 @@ std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> 
   Executor executor(workload, *network);
   executor.run({{.first_op = 0, .end_op = static_cast<std::uint32_t>(workload.operations.size())}},
                {});
+  HeldBack held(fabric, workload);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     NcclRow& row = rows[i];
     row.time = executor.times(spans[i].last).finished - executor.times(spans[i].first).finished;
     if (row.time.ps > 0) row.algbw_gbs = row.bytes.value() / row.time.seconds() * 1e-9;
     row.busbw_gbs = row.algbw_gbs * busbw_factor(kind, gpus.size());
-    row.bottleneck =
-        bottleneck_of(fabric, workload, row, spans[i].issue, spans[i].begin, spans[i].end);
+    row.bottleneck = held.by(row, spans[i].issue, spans[i].kernels, spans[i].begin, spans[i].end);
   }
   return rows;
 }

@@ -43,7 +43,8 @@ struct NcclRow {
   double algbw_gbs = 0, busbw_gbs = 0;
   std::string algorithm, protocol;
   std::uint32_t channels = 0, threads = 0;
-  std::string bottleneck;  // "server0/gpu0:nvsw0", "launch", "latency of 14 hops"
+  // "server0/gpu0:nvsw0", "latency", "its channels, then server0/nic0:leaf0" ...
+  std::string bottleneck;
 };
 
 // One row per size. Throws InputError (no such algorithm here, unknown release), LimitReached.

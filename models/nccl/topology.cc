@@ -361,9 +361,13 @@ NcclTopology study_fabric(const Fabric& fabric, std::span<const NodeId> gpus, Nc
   JoinPlan plan;
   plan.searched = searched;
   plan.source = compute_channels(out, rules, variables, searched);
+  int cross_nic = 0;
+  for (const NodeStudy* kind : distinct)
+    cross_nic = std::max(cross_nic, kind->channels.ring.cross_nic);
   plan.swap_odd_nodes = rules.swap_odd_nodes && searched % 2 == 0 &&
-                        out.graphs[NcclPattern::ring].cross_nic &&
+                        cross_nic >= rules.swap_cross_nic &&
                         (!rules.swap_needs_even_nodes || groups.size() % 2 == 0);
+  plan.swap_from = rules.swap_by_node ? rules.swap_cross_nic : 0;
   std::vector<std::uint32_t> heads = std::move(out.connections.nvls_heads);
   out.connections = join_nodes(places, out.ranks, plan);
   out.connections.nvls_heads = out.nvls && rules.nvls_graph ? heads_of(distinct) : heads;

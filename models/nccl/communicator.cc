@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -26,9 +27,12 @@ constexpr Bytes kNvlsChunk = 128_KiB;
 constexpr Bytes kNetSendChunk = 128_KiB, kNvlinkSendChunk = 512_KiB, kPcieSendChunk = 128_KiB;
 constexpr std::uint32_t kLlThreads = 512, kLl128Threads = 640, kSimpleThreads = 512,
                         kLeastThreads = 96;
-constexpr double kNvlsFill = 1.5;  // rounds
+constexpr double kNvlsFill = 1.5;   // rounds
+constexpr double kFittedHeads = 8;  // of the tables that nvls_round was fitted to
 // Of a kernel on the GPU, to its first store and from its last: 8 bytes over 8 H100 take 13.0 us, measured, less 14 hops.
 constexpr Time kKernelStart = 5'500_ns;
+// From this release on the host writes the work of all channels at once, before it channel by channel (src/enqueue.cc).
+constexpr NcclVersion kWorkOfAllChannels{2, 22, 0};
 
 std::uint32_t u32(std::size_t n) { return static_cast<std::uint32_t>(n); }
 
@@ -44,18 +48,17 @@ std::uint64_t same_edges(NcclAlgorithm algorithm, NcclProtocol protocol, Collect
 
 }  // namespace
 
-// Fitted on the tables of tests/validation that say how they were run: a process per GPU on H100 (nGpus 1), one process on
-// 8 A100, 8 and 12 V100; `unknown` on those that do not say.
+// Fitted on the tables of tests/validation that were run so: a process per GPU on H100 (nGpus 1), one process on 8 A100, 8 V100
+// and 12 V100. Where nothing is said a process per GPU is taken: what training does, and the fastest.
 NcclHarnessCosts nccl_harness_costs(NcclHarness harness) {
   switch (harness) {
     case NcclHarness::process_per_gpu:
+    case NcclHarness::unknown:
       return {.issue = 6_us, .per_channel = 50_ns, .all_local = false};
     case NcclHarness::one_process:
       return {.issue = 4400_ns, .per_channel = 190_ns, .all_local = true};
     case NcclHarness::graph:
       return {.issue = 0_us, .per_channel = 0_ns, .all_local = false};
-    case NcclHarness::unknown:
-      return {.issue = 24_us, .per_channel = 300_ns, .all_local = false};
   }
   return {};
 }
@@ -98,7 +101,9 @@ Time NcclCommunicator::issue(const NcclPlan& plan) const {
       plan.sends ? std::min<std::int64_t>(std::int64_t{plan.channels} * (u32(gpus_.size()) - 1),
                                           topology_.p2p_channels)
                  : plan.channels;
-  return (harness_.issue + harness_.per_channel * blocks) *
+  const bool one_by_one = plan.sends || setup_.version < kWorkOfAllChannels;
+  const Time per_block = one_by_one ? harness_.per_channel : Time{0};
+  return (harness_.issue + per_block * blocks) *
          static_cast<std::int64_t>(harness_.all_local ? most_local_ : 1);
 }
 
@@ -244,12 +249,29 @@ Bandwidth NcclCommunicator::channel_cap(const NcclPlan& plan) const {
   const std::size_t scale = nccl_scale_column(topology_.nodes);
   if (plan.protocol == NcclProtocol::ll && topology_.nodes > 1)
     limit(release_.ll_max[topology_.amd_cpu ? 1 : 0][scale] / ring_count());
-  // Sends to one peer take turns, whatever their channels.
+  // The chunks of one NIC take turns, whatever their channels.
   if (topology_.nodes > 1 && proxy_.chunk_time.ps > 0)
-    limit(kNetSendChunk.value() * 1e-9 / proxy_.chunk_time.seconds() /
-          (plan.sends ? plan.channels : 1));
+    limit(chunk_rate().bytes_per_s() * 1e-9 / channels_of_nic(plan));
   if (plan.protocol == NcclProtocol::ll128) limit(release_.ring_ll128_max[arch_][scale]);
   return cap;
+}
+
+// Of one NIC whose host or path needs `chunk_time` for every chunk.
+Bandwidth NcclCommunicator::chunk_rate() const {
+  return {static_cast<std::int64_t>(kNetSendChunk.value() * 8 / proxy_.chunk_time.seconds())};
+}
+
+double NcclCommunicator::channels_of_nic(const NcclPlan& plan) const {
+  if (plan.sends) return plan.channels;
+  std::set<std::int32_t> nics;
+  for (const NcclChannel& channel : topology_.graphs.at(NcclPattern::ring).channels)
+    nics.insert(channel.nic_out);
+  return std::max(1.0, static_cast<double>(plan.channels) /
+                           static_cast<double>(std::max<std::size_t>(1, nics.size())));
+}
+
+double NcclCommunicator::tree_weight(bool network) const {
+  return network && topology_.nodes > 2 ? 1 / kTreeFanIn : 1;
 }
 
 // LL stores and polls 8 bytes per thread and pass; passes after the first one of a step cost their bytes at the rate NCCL
@@ -313,7 +335,9 @@ void NcclCommunicator::add_tree(Phase& phase, const NcclPlan& plan, Bytes bytes)
       }
       const std::uint32_t parent = tree.up[r];
       if (parent == NcclConnections::kNoRank) continue;
-      Edge up = edge(r, parent, 1, plan.protocol), down = edge(parent, r, 1, plan.protocol);
+      const double weight = tree_weight(!same_node(r, parent));
+      Edge up = edge(r, parent, weight, plan.protocol),
+           down = edge(parent, r, weight, plan.protocol);
       if (!same_node(r, parent) && r < tree.nics.size()) up.src_nic = down.dst_nic = tree.nics[r];
       channel.edges.push_back(up);
       channel.edges.push_back(down);
@@ -342,13 +366,19 @@ void NcclCommunicator::add_switch(Phase& phase, const NcclPlan& plan, Collective
   channel.bytes = bytes;
   if (switch_rate_.bps > 0) channel.cap = scaled(switch_rate_, both ? n / (n + 1) : 1);
   const Bandwidth blocks = scaled(kernels_.channel_rate, plan.channels);
-  if (blocks.bps > 0) channel.cap = channel.cap.bps > 0 ? std::min(channel.cap, blocks) : blocks;
+  const Bandwidth proxies = topology_.nodes > 1 && proxy_.chunk_time.ps > 0
+                                ? scaled(chunk_rate(), head_count())
+                                : Bandwidth{0};
+  for (const Bandwidth limit : {blocks, proxies})
+    if (limit.bps > 0) channel.cap = channel.cap.bps > 0 ? std::min(channel.cap, limit) : limit;
   const double per_round = plan.chunk.value() * plan.channels * head_count();
   const double rounds = std::max(1.0, bytes.value() / per_round);
   const double seconds_per_byte = channel.cap.bps > 0 ? 1 / channel.cap.bytes_per_s() : 0;
-  const double round_s = std::min(per_round, bytes.value()) * seconds_per_byte;
-  channel.lead = Time{static_cast<std::int64_t>(
-      (round_s * kNvlsFill + kernels_.nvls_round.seconds() * (rounds + kNvlsFill)) * 1e12)};
+  const double chunks_s = std::min(per_round, bytes.value()) * seconds_per_byte;
+  // A block serves its heads one after the other.
+  const double round_s = kernels_.nvls_round.seconds() * head_count() / kFittedHeads;
+  channel.lead = Time{
+      static_cast<std::int64_t>((chunks_s * kNvlsFill + round_s * (rounds + kNvlsFill)) * 1e12)};
   channel.local_steps = 2;
   channel.same_as = same_edges(plan.algorithm, plan.protocol, kind, 0);
   if (topology_.nodes < 2) return;
@@ -383,10 +413,10 @@ void NcclCommunicator::add_switch(Phase& phase, const NcclPlan& plan, Collective
     const auto rank = [&](std::uint32_t node) {
       return nodes[node][std::min<std::size_t>(local, nodes[node].size() - 1)];
     };
-    for (const auto& [ends, weight] : hops) {
-      Edge& added = channel.edges.emplace_back(edge(rank(ends.first), rank(ends.second),
-                                                    weight / static_cast<double>(graph.size()),
-                                                    plan.protocol));
+    for (const auto& [ends, times] : hops) {
+      const double weight = times * tree_weight(tree) / static_cast<double>(graph.size());
+      Edge& added = channel.edges.emplace_back(
+          edge(rank(ends.first), rank(ends.second), weight, plan.protocol));
       added.src_nic = added.dst_nic = head.nic_in;
     }
   }

@@ -5,7 +5,8 @@
 //           long as bytes < channels x threads x threshold (8 B for LL x ranks on rings and LL128, 64 B for Simple).
 // Ring.     Each channel sends its part around its ring: 2 (N-1) steps for all_reduce, N-1 otherwise; a step costs a
 //           protocol's hop, inside a server or through a NIC, and bytes follow at the rate of the slowest shared link.
-// Tree.     Up and down at once; chains inside nodes, a double binary tree between. Steps: twice the depth.
+// Tree.     Up and down at once; chains inside nodes, a double binary tree between. Steps: twice the depth. Over three nodes
+//           and more a NIC takes in three flows at once and loses some of its rate (communicator_rates.cc).
 // NVLS.     Rounds of one chunk per channel and head through the reducing switch. A round moves channels x heads x chunk
 //           bytes and costs nvls_round beside them; filling the pipeline (scatter, reduce, gather) takes 1.5 rounds.
 // Protocol. LL doubles the bytes, LL128 moves KernelsSpec::ll128_share; Simple adds none. Kernels reach KernelsSpec::efficiency of a scale-up
@@ -27,6 +28,9 @@
 #include "sim/run/collective_ops.hpp"
 
 namespace weft {
+
+// What a send moves through a NIC at a time (NCCL_P2P_NET_CHUNKSIZE).
+inline constexpr Bytes kNcclNetChunk = 128_KiB;
 
 // Host time to issue an operation, by the way of launching; fitted.
 struct NcclHarnessCosts {
@@ -75,6 +79,9 @@ class NcclCommunicator {
   // Bytes of the link's payload that one byte of data occupies.
   double wire_bytes(bool network, NcclProtocol protocol) const;
   Bandwidth channel_cap(const NcclPlan& plan) const;
+  Bandwidth chunk_rate() const;
+  double channels_of_nic(const NcclPlan& plan) const;
+  double tree_weight(bool network) const;  // of the bytes on an edge of a tree
   Time ll_passes(const NcclPlan& plan, double bytes_of_step, double steps) const;
   bool nvlink_inside() const;
   double head_count() const;   // of NVLS: who owns a part of the data

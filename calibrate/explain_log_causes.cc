@@ -18,6 +18,8 @@ constexpr Time kRoundTrips[] = {8_us, 10_us, 12_us};
 // What one kernel thread of TCP moves: 2 x 8 A100 and 2 x 4 A100 over sockets show 15 to 17 Gb/s
 // (azure-ndv4-aks-2n-allreduce-b, polaris-n2-nccl2.21-all_reduce-s1).
 constexpr Bandwidth kKernelThread = 16_Gbps;
+// The efficiency of configs/proxies/tcp.json was measured on this port: the kernel is the limit there, not on slower ones.
+constexpr Bandwidth kKernelPort = 100_Gbps;
 constexpr double kOversubscriptions[] = {2, 4, 8};
 
 using ChangeNode = std::function<void(NodeEntry&)>;
@@ -76,6 +78,23 @@ void scale_ports(FabricSpec& spec, const Fabric& fabric, std::int64_t times, std
     if (Json* link = node.model.find("link"); link != nullptr && link->is_object())
       link->set("rate", rate);
   });
+}
+
+// The network behind ports of twice the rate: as much faster.
+void scale_network(FabricSpec& spec, const Fabric& fabric, std::int64_t times) {
+  if (!spec.network) return;
+  Bandwidth cable{0};
+  for (const NodeId from : fabric.switches()) {
+    for (const LinkId l : fabric.out_links(from)) {
+      const Link& link = fabric.link(l);
+      if (fabric.node(link.to).kind == NodeKind::network_switch)
+        cable = std::max(cable, Bandwidth{link.raw.bps / link.count});
+    }
+  }
+  if (cable.bps == 0) return;
+  for (std::optional<LinkSpec>* link : {&spec.network->link, &spec.network->switch_model.link}) {
+    if (*link) (*link)->rate = Bandwidth{times * cable.bps};
+  }
 }
 
 void scale_nvlinks(FabricSpec& spec, std::int64_t times, std::int64_t over, bool& changed) {
@@ -220,34 +239,51 @@ class Faults {
     }
     FabricSpec fast = spec;
     scale_ports(fast, fabric_, 2, 1);
+    scale_network(fast, fabric_, 2);
     Fault& faster = fault("faster-ports", "the network ports are twice as fast as described",
                           "ibstat or ethtool for the rate of each port; compare with the fabric");
     faster.faster = true;
     machine(faster, "twice the rate", std::move(fast));
   }
 
+  // `nic` at another rate of its port. What the kernel moves does not grow or shrink with the port.
+  static Json at_rate(Json nic, Bandwidth rate) {
+    if (Json* link = nic.find("link"); link != nullptr && link->is_object())
+      link->set("rate", Json(to_text(rate)));
+    Json* proxy = nic.find("proxy");
+    Json* efficiency = proxy != nullptr ? proxy->find("efficiency") : nullptr;
+    if (efficiency != nullptr && efficiency->is_number()) {
+      const double moved = efficiency->number * kKernelPort.bytes_per_s();
+      proxy->set("efficiency", Json(std::min(1.0, moved / rate.bytes_per_s())));
+    }
+    return nic;
+  }
+
   // The kernel does not drive several fast ports at once; one of its threads copies less than a port carries.
   void add_sockets(Fault& to, const Json& nic) const {
     const Json* name = nic.find("name");
     const std::string word = name != nullptr ? name->text : "TCP";
-    FabricSpec every = fabric_.spec(), thread = every;
-    each_node(every, NodeKind::nic, [&](NodeEntry& node) {
-      if (compute_nic(node)) node.model = nic;
-    });
-    Json slow = nic;
-    if (Json* link = slow.find("link"); link != nullptr && link->is_object())
-      link->set("rate", Json(to_text(kKernelThread)));
-    each_node(thread, NodeKind::nic, [&](NodeEntry& node) {
-      if (compute_nic(node)) node.model = slow;
-    });
+    const auto with = [&](const Json& model) {
+      FabricSpec out = fabric_.spec();
+      each_node(out, NodeKind::nic, [&](NodeEntry& node) {
+        if (compute_nic(node)) node.model = model;
+      });
+      return out;
+    };
+    const Json* link = nic.find("link");
+    const Json* text = link != nullptr && link->is_object() ? link->find("rate") : nullptr;
+    std::optional<Bandwidth> rate;
+    if (text != nullptr && text->is_string()) rate = parse_bandwidth(text->text);
+    const FabricSpec every = with(rate ? at_rate(nic, *rate) : nic);
+    const FabricSpec thread = with(at_rate(nic, kKernelThread));
     FabricSpec one = every;
     if (nics_ > 1 && thin_out_nics(one, 1, 1)) machine(to, "one " + word, std::move(one));
     if (nics_ > 1 && &nic != &question_.socket_nics.front()) return;
-    machine(to, word, std::move(every));
+    machine(to, word, every);
     FabricSpec one_thread = thread;
     if (nics_ > 1 && thin_out_nics(one_thread, 1, 1))
       machine(to, "one thread of the kernel", std::move(one_thread));
-    machine(to, "a thread of the kernel per NIC", std::move(thread));
+    machine(to, "a thread of the kernel per NIC", thread);
   }
 
   // A port moves one window per round trip.

@@ -50,7 +50,6 @@ TEST(LogCases, N01ReductionInTheSwitchIsNormal) {
 
 TEST(LogCases, N03RanksThatShareAGpuComeFirst) {
   const Json answer = explain("v2.18-socket-2rank-mpirun-tagged.log", "pcie-rtx4090x8");
-  EXPECT_EQ(verdict(answer), "low");
   EXPECT_EQ(causes(answer).at(0), "shared-gpu");
   EXPECT_TRUE(notes(answer, "a fixed cost"));
   EXPECT_TRUE(notes(answer, "RTX 5090"));
@@ -115,6 +114,10 @@ TEST(LogCases, N11TwoBridgedGroupsAreHeldBackBetweenThem) {
   const Json answer = explain("h200nvl-8gpu-single-table.log", groups);
   const std::string held = answer.find("rows")->items.at(0).find("bottleneck")->text;
   EXPECT_THAT(held, HasSubstr("cpu")) << held;  // the hop over PCIe, not a bridge
+  EXPECT_EQ(verdict(answer), "low");
+  EXPECT_EQ(causes(answer).at(0), "between-nvlink-groups");
+  EXPECT_THAT(answer.find("summary")->find("causes")->items.at(0).find("evidence")->text,
+              HasSubstr("groups of 4 and 4 GPUs; 39.2 GB/s"));
 }
 
 TEST(LogCases, WhatTheLogDoesNotSayIsAskedAllAtOnce) {
@@ -139,6 +142,24 @@ TEST(LogCases, ContradictionsAreTold) {
                                   "--fabric", "hgx-h200+ib-ndr", "--gpus-per-node", "4"});
   EXPECT_EQ(shape.code, kBadInput);
   EXPECT_THAT(shape.err, HasSubstr("16 ranks are not 2 servers of 4 GPUs"));
+}
+
+TEST(LogCases, VariablesAreCheckedByName) {
+  const std::vector<std::string> base{"explain-log", log("h100-8gpu-allreduce-nvls.log"),
+                                      "--fabric", "hgx-h100", "--env"};
+  const auto with = [&](const std::string& variable) {
+    std::vector<std::string> args = base;
+    args.push_back(variable);
+    return weft_cli(args);
+  };
+  const Outcome wrong = with("NCL_ALGO=Ring");
+  EXPECT_EQ(wrong.code, kBadInput);
+  EXPECT_EQ(wrong.out, "");
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean \"NCCL_ALGO\""));
+  EXPECT_EQ(with("NCCL_NVLS_ENABLE=perhaps").code, kBadInput);
+  const Outcome other = with("NCCL_DEBUG=INFO");
+  EXPECT_EQ(other.code, kOk);
+  EXPECT_THAT(other.err, HasSubstr("NCCL_DEBUG is not modelled"));
 }
 
 TEST(LogCases, TextNamesVerdictAndWhatToMeasure) {

@@ -25,6 +25,7 @@ INSTANTIATE_TEST_SUITE_P(
     Records, Degraded,
     testing::Values(Known{"roce-h100-2x1-allreduce", "per-connection-limit"},
                     Known{"h100-n10-g1-sendrecv", "slow-ports"},
+                    Known{"azure-ndv4-aks-2n-allreduce-b", "kernel-sockets"},
                     Known{"h100-pairs-00-g8-alltoall", "per-connection-limit"},
                     Known{"h100-pairs-00-g8-sendrecv", "per-connection-limit"},
                     Known{"polaris-n2-nccl2.21-all_reduce-s1", "kernel-sockets"},
@@ -34,9 +35,18 @@ INSTANTIATE_TEST_SUITE_P(
                     Known{"polaris-n8-nccl2.21-all_gather-s1", "kernel-sockets"},
                     Known{"polaris-n8-nccl2.21-alltoall-s1", "kernel-sockets"}));
 
-// Expected: kernel-sockets. It is not named yet, and why it does not fit is not known.
-TEST(DegradedByFar, IsLowEvenWithoutACause) {
-  EXPECT_EQ(explain("azure-ndv4-aks-2n-allreduce-b").verdict, LogVerdict::low);
+// 15.2 GB/s where weft expects 20.6 is within what weft is off by between servers: not claimed, but told.
+TEST(DegradedALittle, IsSuspected) {
+  const LogExplanation found = explain("h100-n10-g8-sendrecv");
+  EXPECT_TRUE(found.verdict == LogVerdict::low
+                  ? names(found, "per-connection-limit")
+                  : std::ranges::any_of(found.notes,
+                                        [](const std::string& note) {
+                                          return note.find(
+                                                     "per-connection-limit would explain it") !=
+                                                 std::string::npos;
+                                        }))
+      << list(found);
 }
 
 // nccl#2409: 2 nodes of 8 H100 and 8 x 400G RoCE; 13.1 GB/s for one pair, 216 for all GPUs at 1 GiB.

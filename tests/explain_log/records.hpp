@@ -22,9 +22,13 @@
 
 namespace weft::explain_test {
 
-inline const Dataset& dataset() {
-  static const Dataset all = [] {
-    Dataset out;
+struct Records {
+  Dataset dataset;
+  std::map<std::string, Json> published;  // by id
+};
+inline const Records& records() {
+  static const Records all = [] {
+    Records out;
     Diagnostics diagnostics;
     const std::filesystem::path folder = std::string(WEFT_SOURCE_DIR) + "/tests/validation";
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -33,12 +37,38 @@ inline const Dataset& dataset() {
       std::ifstream file(entry.path());
       std::ostringstream text;
       text << file.rdbuf();
-      read_validation_file(parse_json(text.str(), name, diagnostics), out, diagnostics);
+      const Json document = parse_json(text.str(), name, diagnostics);
+      read_validation_file(document, out.dataset, diagnostics);
+      for (const Json& record : document.find("records")->items)
+        out.published[record.find("id")->text] = record;
     }
     EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
     return out;
   }();
   return all;
+}
+inline const Dataset& dataset() { return records().dataset; }
+
+// In-place times of a published table, by size; empty where it has none.
+inline std::map<std::int64_t, double> in_place_us(const std::string& id) {
+  std::map<std::int64_t, double> out;
+  const Json& record = records().published.at(id);
+  const Json* columns = record.find("columns");
+  if (columns == nullptr) return out;
+  const auto column = [&](std::string_view name) {
+    return std::ranges::find(columns->items, name, &Json::text) - columns->items.begin();
+  };
+  const auto count = static_cast<std::ptrdiff_t>(columns->items.size());
+  const auto size = column("bytes");
+  auto time = column("time_us_in_place");
+  if (time == count) time = column("time_us_ip");
+  if (size == count || time == count) return out;
+  for (const Json& row : record.find("rows")->items) {
+    const Json& us = row.items[static_cast<std::size_t>(time)];
+    if (us.is_number() && us.number > 0)
+      out[row.items[static_cast<std::size_t>(size)].integer] = us.number;
+  }
+  return out;
 }
 
 inline const ValidationRecord& record(const std::string& id) {
@@ -59,9 +89,10 @@ inline std::vector<Json> socket_nics() {
   return out;
 }
 
-// A question about `ranks` GPUs of `nodes` servers, without rows.
+// A question about the first GPUs of `nodes` servers, or those at `positions` of each, without rows.
 inline LogQuestion question_on(const std::string& reference, std::vector<std::string> sets,
-                               std::int64_t nodes, std::int64_t per_node) {
+                               std::int64_t nodes, std::int64_t per_node,
+                               const std::vector<std::int64_t>& positions = {}) {
   LogQuestion out;
   if (nodes > 1) sets.push_back("/servers=" + std::to_string(nodes));
   Diagnostics diagnostics;
@@ -69,9 +100,11 @@ inline LogQuestion question_on(const std::string& reference, std::vector<std::st
   std::map<ServerId, std::int64_t> taken;
   for (const NodeId gpu : out.fabric->gpus()) {
     const ServerId server = out.fabric->node(gpu).server;
-    if (server.v >= nodes || taken[server] >= per_node) continue;
-    ++taken[server];
-    out.gpus.push_back(gpu);
+    if (server.v >= nodes) continue;
+    const std::int64_t position = taken[server]++;
+    if (positions.empty() ? position < per_node
+                          : std::ranges::find(positions, position) != positions.end())
+      out.gpus.push_back(gpu);
   }
   out.socket_nics = socket_nics();
   return out;
@@ -94,7 +127,7 @@ inline std::vector<LogQuestion> questions(const ValidationRecord& record) {
   std::vector<LogQuestion> out;
   for (const auto& [shape, rows] : groups) {
     LogQuestion& question =
-        out.emplace_back(question_on(ask.fabric, sets, shape.first, shape.second));
+        out.emplace_back(question_on(ask.fabric, sets, shape.first, shape.second, ask.gpus));
     question.collective = ask.collective;
     if (const auto version = parse_nccl_version(ask.nccl)) question.setup.version = *version;
     question.setup.harness = ask.harness;
@@ -109,7 +142,13 @@ inline std::vector<LogQuestion> questions(const ValidationRecord& record) {
                                     ? row->measured
                                     : bits * row->bytes.value() / row->measured * 1e-3;
     }
-    for (const auto& [bytes, us] : times) question.rows.push_back({Bytes{bytes}, us});
+    const std::map<std::int64_t, double> in_place =
+        groups.size() == 1 ? in_place_us(record.id) : std::map<std::int64_t, double>{};
+    for (const auto& [bytes, us] : times) {
+      const auto other = in_place.find(bytes);
+      const double second = other == in_place.end() ? us : other->second;
+      question.rows.push_back({Bytes{bytes}, us, std::min(us, second), std::max(us, second)});
+    }
   }
   return out;
 }

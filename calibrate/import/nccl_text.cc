@@ -202,6 +202,12 @@ class TextReader {
   bool take_start(const LogLine& line, std::string_view text, const std::vector<Word>& words) {
     if (words[0].text == "nccl-tests" && words.size() > 2 && words[1].text == "version") {
       if (line.finished || words.size() > 3) log_.version = words[2].text;
+      for (std::size_t i = 3; i < words.size(); ++i) {
+        // What ran, not what it was compiled with; a number at a cut end may have lost digits.
+        const auto library = after(words[i].text, "nccl-library=");
+        if (library && begins_with_digit(*library) && (line.finished || i + 1 < words.size()))
+          log_.nccl = *library;
+      }
       return true;
     }
     if (words[0].text == "nThread" || text.starts_with("nThreads ")) {

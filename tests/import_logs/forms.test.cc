@@ -174,6 +174,25 @@ TEST(Forms, OldReleaseWithoutOperation) {
   EXPECT_TRUE(log.run().samples[0].operation.empty());
 }
 
+TEST(Forms, TheLibraryThatRanIsTheRelease) {
+  const std::string row =
+      "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+      " 1048576 262144 float sum -1 50.00 20.97 36.70 0 50.00 20.97 36.70 0\n";
+  const auto release = [&](const std::string& head) {
+    const Result log = import_text("nccl-tests", head + row);
+    const auto& setup = log.measurement.setup;
+    return setup.contains("nccl") ? setup.at("nccl") : "";
+  };
+  EXPECT_EQ(release("# nccl-tests version 2.17.1 nccl-headers=22603 nccl-library=22807\n"),
+            "22807");
+  EXPECT_EQ(release("# nccl-tests version 2.17.1 nccl-headers=22603\n"), "");
+  EXPECT_EQ(release("# nccl-tests version 2.17.1 nccl-library=unknown\n"), "");
+  // Cut off in the middle of the number: the line that follows cannot be a part of it.
+  const Result cut =
+      import_text("nccl-tests", row + "# nccl-tests version 2.17.1 nccl-library=228");
+  EXPECT_FALSE(cut.measurement.setup.contains("nccl"));
+}
+
 TEST(Forms, JsonReport) {
   const char* half = R"({"time": %, "alg_bw": 16.845, "bus_bw": 25.2675, "nwrong": 0.000000})";
   const auto with = [&](const char* time) {

@@ -60,6 +60,7 @@ TEST(NcclCases, N03ConstantTimeIsAFixedCostAndNoBandwidth) {
   EXPECT_NEAR(log.number("/busbw_gbs"), 2.3, 0.05);  // not the 0.24 of the plateau
   EXPECT_TRUE(log.notes(Note::warning, "ranks 0 and 1 share one GPU"));
   EXPECT_EQ(log.measurement.setup.at("nGpus"), "1");
+  EXPECT_EQ(log.word("/nccl"), "22907");
 }
 
 TEST(NcclCases, N04OldColumnsWithoutValidation) {

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "calibrate/measurement.hpp"
 #include "calibrate/validate_case.hpp"
 #include "models/catalog.hpp"
 #include "models/nccl/library.hpp"
@@ -63,6 +64,8 @@ void check_scenario(const Json& document, Diagnostics& out) {
   if (out.ok()) build_fabric(std::move(scenario.fabric), link_classes(), out);
 }
 
+constexpr std::string_view kMeasurement = "measurement";
+
 struct Checker {
   std::string_view kind;
   void (*check)(const Json& document, Diagnostics& out);
@@ -72,6 +75,13 @@ constexpr Checker kCheckers[] = {
     {"link", check_link},         {"server", check_fabric},   {"fabric", check_fabric},
     {"scenario", check_scenario}, {"kernels", check_kernels}, {"proxy", check_proxy},
 };
+
+std::vector<std::string> all_kinds() {
+  std::vector<std::string> kinds;
+  for (const Checker& checker : kCheckers) kinds.emplace_back(checker.kind);
+  kinds.emplace_back(kMeasurement);
+  return kinds;
+}
 
 // The kind that a file says it is; a scenario is known by its keys. Empty, with the problem reported, when neither tells.
 std::string kind_of(const Json& document, Diagnostics& out) {
@@ -87,34 +97,40 @@ std::string kind_of(const Json& document, Diagnostics& out) {
       document.find("fabric") != nullptr)
     return "scenario";
   if (!out.ok()) return {};  // what would tell could not be read
-  std::vector<std::string> kinds;
-  for (const Checker& checker : kCheckers) kinds.emplace_back(checker.kind);
   out.error(document.place, {},
             "neither a \"kind\" nor a scenario's \"fabric\" and \"jobs\" (or \"workload\")",
-            "kinds: " + join(kinds, ", "));
+            "kinds: " + join(all_kinds(), ", "));
   return {};
 }
 
-// Validation records name fabrics and do not include them, so they are read without the loader.
-bool check_records(Configs& files, const std::string& path, Diagnostics& out) {
+// Validation records name fabrics and do not include them, and what a tool printed is no reference ("link": "IB"): both are
+// read without the loader. Empty when it is neither.
+std::string check_measured(Configs& files, const std::string& path, Diagnostics& out) {
   const auto text = files.read(path);
+  if (!text) return {};
   Diagnostics trial;
-  if (!text || !is_validation_file(parse_json(*text, path, trial)) || !trial.ok()) return false;
+  const Json document = parse_json(*text, path, trial);
+  if (!trial.ok() || !document.is_object()) return {};
+  const Json* kind = document.find("kind");
+  if (kind != nullptr && kind->is_string() && kind->text == kMeasurement) {
+    read_measurement(parse_json(*text, path, out), out);
+    return std::string(kMeasurement);
+  }
+  if (!is_validation_file(document)) return {};
   Dataset dataset;
   read_validation_file(parse_json(*text, path, out), dataset, out);
-  return true;
+  return "validation";
 }
 
 std::string check_file(Configs& files, const std::string& path, Diagnostics& out) {
-  if (check_records(files, path, out)) return "validation";
+  if (std::string measured = check_measured(files, path, out); !measured.empty()) return measured;
   Loader loader(files, out);
   const Json document = loader.load_file(path);
   if (!out.ok() && !document.is_object()) return {};
   const std::string kind = kind_of(document, out);
   if (kind.empty()) return kind;
-  std::vector<std::string> kinds;
+  const std::vector<std::string> kinds = all_kinds();
   for (const Checker& checker : kCheckers) {
-    kinds.emplace_back(checker.kind);
     if (checker.kind != kind) continue;
     read_on(out, [&](Diagnostics& more) { checker.check(document, more); });
     return kind;
@@ -129,7 +145,7 @@ class Check final : public Command {
  public:
   void add(CLI::App& app) override {
     app.add_option("files", files_,
-                   "files of any kind: scenarios, fabrics, parts, validation records")
+                   "files of any kind: scenarios, fabrics, parts, measurements, validation records")
         ->required();
     app.add_flag(
         "--run", run_,

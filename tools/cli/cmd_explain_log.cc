@@ -83,6 +83,7 @@ class ExplainLog final : public Command {
     diagnostics.throw_if_errors();
     LogQuestion question = ask(*log, diagnostics);
     diagnostics.throw_if_errors();
+    io.err << diagnostics.text();
     LogExplanation found = explain_log(question);
     std::optional<LogPair> pair;
     if (other) pair = compare(*log, *other);
@@ -246,7 +247,7 @@ class ExplainLog final : public Command {
       return found == said.end() ? std::string{} : found->second;
     };
     const std::string nccl = value("nccl");
-    const auto logged = parse_nccl_version(nccl);
+    const auto logged = parse_nccl_version(nccl.substr(0, nccl.find('+')));  // 2.10.3+cuda11.6
     if (!flags_.release.empty()) {
       if (const auto version = read_nccl_release(flags_.release, diagnostics)) {
         setup.version = *version;

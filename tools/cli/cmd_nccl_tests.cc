@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "models/catalog.hpp"
-#include "models/nccl/library.hpp"
 #include "models/nccl/predict.hpp"
 #include "models/nccl/tuner_file.hpp"
 #include "sim/core/check.hpp"
@@ -152,12 +151,6 @@ class NcclTests final : public Command {
     if (!flags_.harness.empty())
       read_config(Json(flags_.harness), "--harness", setup.harness, diagnostics);
     setup.environment = read_nccl_variables(flags_.variables, diagnostics);
-    for (const NcclVariableProblem& problem : check_nccl_environment(setup.environment)) {
-      if (problem.error)
-        diagnostics.error({}, "--env", problem.fact, problem.cure);
-      else
-        diagnostics.warning({}, "--env", problem.fact, problem.cure);
-    }
     setup.algorithm = flags_.algorithm;
     setup.protocol = flags_.protocol;
     return setup;

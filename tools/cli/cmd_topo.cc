@@ -81,7 +81,7 @@ class Topo final : public Command {
   int run(Io& io) override {
     Diagnostics diagnostics;
     const LoadedFabric loaded = load_fabric(fabric_, sets_, diagnostics);
-    io.err << diagnostics.text();
+    if (nccl_option_->count() == 0) io.err << diagnostics.text();
     const Fabric& fabric = loaded.fabric;
     if (!names_.empty() && !json_) {
       for (const std::string& name : matching_names(fabric, names_)) io.out += name + "\n";
@@ -122,6 +122,7 @@ class Topo final : public Command {
 
   int run_nccl(const Fabric& fabric, Diagnostics& diagnostics, Io& io) const {
     const NcclAnswer answer = find_nccl_channels(fabric, nccl_, diagnostics);
+    io.err << diagnostics.text();
     if (!graph_file_.empty()) write_file(graph_file_, nccl_graph_xml(fabric, answer));
     if (!json_) {
       io.out += nccl_text(fabric, answer, io.colour);

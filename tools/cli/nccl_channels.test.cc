@@ -36,6 +36,17 @@ TEST(TopoNccl, PrintsChannelsCountsAndNotes) {
                                 HasSubstr("an odd number, they close across rails")));
 }
 
+TEST(TopoNccl, VariablesAreCheckedByName) {
+  const Answer wrong = ask({"topo", "hgx-h100", "--nccl", "--env", "NCL_CROSS_NIC=1"});
+  EXPECT_EQ(wrong.code, kBadInput);
+  EXPECT_EQ(wrong.out, "");
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean \"NCCL_CROSS_NIC\""));
+  const Answer other = ask({"topo", "hgx-h100", "--nccl", "--env", "NCCL_CROSS_NICS=1"});
+  EXPECT_EQ(other.code, kOk);
+  EXPECT_THAT(other.err, AllOf(HasSubstr("it changes nothing here"),
+                               HasSubstr("did you mean \"NCCL_CROSS_NIC\"")));
+}
+
 TEST(TopoNccl, JsonNamesTheGpusOfEachChannel) {
   const Answer answer = ask({"topo", "dgx1-v100", "--nccl", "2.18.3", "--gpus", "0-2,3", "--json"});
   ASSERT_EQ(answer.code, kOk) << answer.err;

@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "models/nccl/library.hpp"
+
 namespace weft {
 
 void add_nccl_flags(CLI::App& app, NcclFlags& flags, const std::string& release_default,
@@ -44,6 +46,12 @@ NcclEnvironment read_nccl_variables(std::span<const std::string> variables,
     } else {
       environment.variables[variable.substr(0, equals)] = variable.substr(equals + 1);
     }
+  }
+  for (const NcclVariableProblem& problem : check_nccl_environment(environment)) {
+    if (problem.error)
+      diagnostics.error({}, "--env", problem.fact, problem.cure);
+    else
+      diagnostics.warning({}, "--env", problem.fact, problem.cure);
   }
   return environment;
 }

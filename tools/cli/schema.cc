@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/measurement.hpp"
 #include "calibrate/validate_case.hpp"
 #include "sim/fabric/spec.hpp"
 #include "sim/run/scenario.hpp"
@@ -120,6 +121,7 @@ std::map<std::string, std::string> schema_files() {
       {"server.schema.json", file_schema("server", schema_of<ServerSpec>())},
       {"fabric.schema.json", fabric_schema()},
       {"scenario.schema.json", scenario_file_schema()},
+      {"measurement.schema.json", file_schema("measurement", schema_of<Measurement>())},
       {"validation.schema.json", validation_file_schema()},
   };
 }

@@ -12,7 +12,7 @@
 
 namespace weft {
 
-// File name ("gpu.schema.json") -> text, for gpu, nic, switch, link, server, fabric and scenario.
+// File name ("gpu.schema.json") -> text, for every kind that `weft check` knows.
 std::map<std::string, std::string> schema_files();
 
 }  // namespace weft

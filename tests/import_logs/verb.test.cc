@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft import of logs from the command line, and weft check of what it writes.
+#include <gmock/gmock.h>
+
+#include "tests/cli/cli_test.hpp"
+
+namespace weft {
+namespace {
+
+using cli_test::document;
+using cli_test::weft_cli;
+using testing::HasSubstr;
+
+std::string data(const std::string& name) {
+  return std::string(WEFT_SOURCE_DIR) + "/tests/import_logs/data/" + name;
+}
+
+class ImportLog : public testing::Test {
+ protected:
+  cli_test::Folder folder_;
+};
+
+TEST_F(ImportLog, WhatIsWrittenPassesTheCheck) {
+  const std::pair<const char*, const char*> captures[] = {
+      {"nccl-tests", "h100-8gpu-allreduce-nvls.log"},
+      {"nvbandwidth", "nvbandwidth-0.10-h100-8gpu.txt"},
+      {"p2p", "p2p-4gpu-no-peer-access.txt"},
+      {"perftest", "ib_write_bw-bidirectional-4qp-400g.txt"},
+      {"moe-log", "moe-dispatch-2node-vs-4node.txt"}};
+  for (const auto& [kind, name] : captures) {
+    const std::string path = folder_.path(std::string(kind) + ".json");
+    const auto imported = weft_cli({"import", kind, data(name), "-o", path});
+    ASSERT_EQ(imported.code, kOk) << kind << imported.err;
+    const auto checked = weft_cli({"check", path, "--json"});
+    EXPECT_EQ(checked.code, kOk) << checked.err;
+    EXPECT_EQ(document(checked).find("files")->items.at(0).find("kind")->text, "measurement");
+  }
+}
+
+TEST_F(ImportLog, AWrongMeasurementIsReportedAtItsPlace) {
+  const auto outcome = weft_cli({"check", folder_.file("bad.json", R"({"weft": {"schema": 1},
+ "kind": "measurement", "name": "bad", "tool": "nccl-tests",
+ "runs": [{"samples": [{"bytes": "8 B", "algbw": "1 GB", "busbww": "1 GB/s"}]}],
+ "sources": {"": "measured: by hand"}})")});
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("bad.json:3:"));
+  EXPECT_THAT(outcome.err, HasSubstr("\"1 GB\""));
+  EXPECT_THAT(outcome.err, HasSubstr("did you mean \"busbw\""));
+}
+
+TEST_F(ImportLog, AMeasurementWithoutANumberIsNone) {
+  const auto outcome = weft_cli({"check", folder_.file("empty.json", R"({"weft": {"schema": 1},
+ "kind": "measurement", "name": "empty", "tool": "nvbandwidth", "sources": {}})")});
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("nothing was measured"));
+}
+
+}  // namespace
+}  // namespace weft

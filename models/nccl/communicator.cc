@@ -90,6 +90,9 @@ NcclCommunicator::NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpu
       kernels_ = *spec.kernels;
     if (!type.nic_specs.empty() && type.nic_specs.front().proxy)
       proxy_ = *type.nic_specs.front().proxy;
+    if (!type.nic_specs.empty())
+      back_pressure_ = type.nic_specs.front().transport == "infiniband" ||
+                       type.nic_specs.front().transport == "roce";
     if (type.reduction && type.reduction->rate && spec.nvlink)
       switch_rate_ = scaled(*type.reduction->rate, spec.nvlink->links);
   }

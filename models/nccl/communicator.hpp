@@ -100,6 +100,7 @@ class NcclCommunicator {
   NcclHarnessCosts harness_;
   KernelsSpec kernels_;  // of the slowest GPU
   ProxySpec proxy_;
+  bool back_pressure_ = false;          // a lossless network: InfiniBand, RoCE
   std::vector<std::uint32_t> node_of_;  // by rank: server
   std::uint32_t most_local_ = 1;        // GPUs of the fullest node
   Bandwidth switch_rate_{0};            // of the reducing switches per GPU

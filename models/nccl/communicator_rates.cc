@@ -9,9 +9,10 @@ namespace weft {
 namespace {
 
 // What trees reach of a NIC's rate over three nodes and more, where inner nodes receive from two children and a parent at once.
-// Fitted to the ratio of tree to ring in published pairs of runs: 0.79 (nccl#1368, 5 x 8 H100, RoCE), 0.85 (nccl#319, 8 DGX-1,
-// EDR) and NVLS tree 0.85 (h200-32-4GiB-efa-*). NCCL's tuner takes 0.92.
-constexpr double kTreeFanIn = 0.85;
+// Lossless networks answer such fan-in with back-pressure: the ratio of tree to ring is 0.79 over RoCE (nccl#1368, 5 x 8 H100)
+// and 0.85 over EDR (nccl#319, 8 DGX-1); this is their mean, NCCL's tuner takes 0.92. Slingshot and EFA control incast by flow:
+// trees over 540 Polaris nodes are no slower than their bytes.
+constexpr double kTreeFanIn = 0.82;
 
 }  // namespace
 
@@ -71,7 +72,7 @@ double NcclCommunicator::channels_of_nic(const NcclPlan& plan) const {
 }
 
 double NcclCommunicator::tree_weight(bool network) const {
-  return network && topology_.nodes > 2 ? 1 / kTreeFanIn : 1;
+  return network && back_pressure_ && topology_.nodes > 2 ? 1 / kTreeFanIn : 1;
 }
 
 // LL stores and polls 8 bytes per thread and pass; passes after the first one of a step cost their bytes at the rate NCCL

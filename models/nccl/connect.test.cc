@@ -199,6 +199,22 @@ TEST(NcclConnect, OddNodesOfThatBoxSendAllRingsByOneNic) {
   EXPECT_THAT(topology.notes, Contains(HasSubstr("node 1 sends 4 rings by NIC 0 and 0 by NIC 1")));
 }
 
+// Since 2.26.2 only mirrored pairs (NCCL_CROSS_NIC=2) are exchanged: with 1 that box stays balanced.
+TEST(NcclConnect, RingsThatMayLeaveByAnyNicAreExchangedByOlderReleasesOnly) {
+  const Fabric fabric =
+      box(kTwoSwitchNodes, kTwoSwitchLinks, 2, R"({"nvlink": false, "pcie": "all"})");
+  const auto most_sent = [&](NcclVersion version) {
+    const NcclTopology topology = study(fabric, version, {}, {{"NCCL_CROSS_NIC", "1"}});
+    EXPECT_TRUE(ring(topology).cross_nic);
+    std::uint32_t most = 0;
+    for (const NcclNicUse& use : nccl_ring_nic_use(topology)) most = std::max(most, use.out);
+    return most;
+  };
+  EXPECT_EQ(most_sent({2, 25, 1}), 4U);
+  EXPECT_EQ(most_sent({2, 26, 2}), 2U);
+  EXPECT_EQ(most_sent({2, 28, 9}), 2U);
+}
+
 TEST(NcclConnect, RanksOfOneServerMustFollowEachOther) {
   EXPECT_THROW(study(servers("hgx-h100", 2), {2, 21, 5}, {0, 8, 1}), InputError);
 }

@@ -333,9 +333,9 @@ class NcclImport {
       out.set("ranks_high", std::max(run.ranks, guess.most));
     }
     out.set("nodes", run.nodes > 0 ? Json(run.nodes) : Json{});
-    std::set<int> lines;
-    for (const CollectiveSample& s : run.samples) lines.insert(s.line);
-    out.set("rows", static_cast<std::int64_t>(lines.size()));
+    std::set<std::pair<int, std::int64_t>> rows;  // carriage returns alone do not count as lines
+    for (const CollectiveSample& s : run.samples) rows.emplace(s.line, s.bytes.count);
+    out.set("rows", static_cast<std::int64_t>(rows.size()));
     out.set("average_printed",
             run.average_busbw ? Json(run.average_busbw->gbytes_per_s()) : Json{});
     out.set("average_recomputed", average_busbw_gbs(run));

@@ -144,6 +144,54 @@ TEST(LogCases, ContradictionsAreTold) {
   EXPECT_THAT(shape.err, HasSubstr("16 ranks are not 2 servers of 4 GPUs"));
 }
 
+TEST(LogCases, ShapesThatCannotBeAreRefused) {
+  const auto with = [](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> args{"explain-log", log(name)};
+    args.insert(args.end(), more.begin(), more.end());
+    return weft_cli(args);
+  };
+  const Outcome many =
+      with("h100-8gpu-allreduce-nvls.log", {"--fabric", "hgx-h100+ib-ndr", "--nodes", "1023"});
+  EXPECT_EQ(many.code, kBadInput);
+  EXPECT_THAT(many.err, HasSubstr("8 ranks cannot be on 1023 servers"));
+  const Outcome one = with("h200-2x8-allreduce-baremetal.log", {"--fabric", "hgx-h200"});
+  EXPECT_EQ(one.code, kBadInput);
+  EXPECT_THAT(one.err, HasSubstr("its 16 ranks are on 2 servers, hgx-h200 is one"));
+  EXPECT_EQ(one.out, "");
+}
+
+TEST(LogCases, WhatIsNoLogIsRefused) {
+  const Folder folder;
+  const std::string binary("\0\xff\x01GPU\n\n", 8);
+  for (const std::string& path :
+       {folder.file("empty.log", ""), folder.file("binary.log", binary),
+        folder.file("nines.log", std::string(100'000, '9')), folder.path("missing.log"),
+        folder.file("deep.json", std::string(100'000, '{')), std::string(WEFT_SOURCE_DIR)}) {
+    const Outcome outcome = weft_cli({"explain-log", path, "--fabric", "hgx-h100"});
+    EXPECT_EQ(outcome.code, kBadInput) << path;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err, "");
+  }
+}
+
+TEST(LogCases, ByteOrderMarksAndLineEndsDoNotMatter) {
+  std::ifstream file(log("h100-8gpu-allreduce-nvls.log"), std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::string windows = "\xEF\xBB\xBF";
+  for (const char c : text.str()) {
+    if (c == '\n') windows += '\r';
+    windows += c;
+  }
+  const Folder folder;
+  const Outcome plain = weft_cli(
+                    {"explain-log", log("h100-8gpu-allreduce-nvls.log"), "--fabric", "hgx-h100"}),
+                other = weft_cli(
+                    {"explain-log", folder.file("w.log", windows), "--fabric", "hgx-h100"});
+  EXPECT_EQ(other.code, kOk) << other.err;
+  EXPECT_EQ(other.out, plain.out);
+}
+
 TEST(LogCases, VariablesAreCheckedByName) {
   const std::vector<std::string> base{"explain-log", log("h100-8gpu-allreduce-nvls.log"),
                                       "--fabric", "hgx-h100", "--env"};
@@ -156,7 +204,9 @@ TEST(LogCases, VariablesAreCheckedByName) {
   EXPECT_EQ(wrong.code, kBadInput);
   EXPECT_EQ(wrong.out, "");
   EXPECT_THAT(wrong.err, HasSubstr("did you mean \"NCCL_ALGO\""));
-  EXPECT_EQ(with("NCCL_NVLS_ENABLE=perhaps").code, kBadInput);
+  const Outcome value = with("NCCL_MIN_NCHANNELS=-5");
+  EXPECT_EQ(value.code, kBadInput);
+  EXPECT_THAT(value.err, HasSubstr("NCCL_MIN_NCHANNELS: \"-5\" is not a number"));
   const Outcome other = with("NCCL_DEBUG=INFO");
   EXPECT_EQ(other.code, kOk);
   EXPECT_THAT(other.err, HasSubstr("NCCL_DEBUG is not modelled"));

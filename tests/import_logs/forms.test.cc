@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forms a table of nccl-tests comes in: options, releases, launchers, terminals. All of them hold the same rows.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "calibrate/log_facts.hpp"
@@ -172,6 +174,15 @@ TEST(Forms, OldReleaseWithoutOperation) {
   EXPECT_EQ(log.run().samples[2].wrong, 5e-07);
   EXPECT_EQ(log.number("/ranks"), 4);
   EXPECT_TRUE(log.run().samples[0].operation.empty());
+}
+
+TEST(Forms, CarriageReturnsAloneEndRows) {
+  std::string text = data("h100-8gpu-allreduce-nvls.log");
+  const Result plain = import_text("nccl-tests", text);
+  std::ranges::replace(text, '\n', '\r');
+  const Result log = import_text("nccl-tests", text);
+  EXPECT_EQ(log.number("/rows"), plain.number("/rows"));
+  EXPECT_EQ(log.run().samples.size(), plain.run().samples.size());
 }
 
 TEST(Forms, TheLibraryThatRanIsTheRelease) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft import of logs from the command line, and weft check of what it writes.
+#include <filesystem>
+
 #include <gmock/gmock.h>
 
 #include "tests/cli/cli_test.hpp"
@@ -53,6 +55,26 @@ TEST_F(ImportLog, AMeasurementWithoutANumberIsNone) {
  "kind": "measurement", "name": "empty", "tool": "nvbandwidth", "sources": {}})")});
   EXPECT_EQ(outcome.code, kBadInput);
   EXPECT_THAT(outcome.err, HasSubstr("nothing was measured"));
+}
+
+// A device is written to, never replaced; what cannot take the text is an error, and a link stays a link.
+TEST_F(ImportLog, OutputGoesWhereItPoints) {
+  const auto to = [](const std::string& path) {
+    return weft_cli({"import", "nccl-tests", data("h100-8gpu-allreduce-nvls.log"), "-o", path});
+  };
+  if (std::filesystem::is_character_file("/dev/full")) {
+    const auto full = to("/dev/full");
+    EXPECT_EQ(full.code, kBadInput);
+    EXPECT_THAT(full.err, HasSubstr("/dev/full: error: cannot write this file"));
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  }
+  EXPECT_EQ(to(folder_.path("none/x.json")).code, kBadInput);
+  const std::string real = folder_.file("real.json", "old"), link = folder_.path("link.json");
+  std::filesystem::create_symlink(real, link);
+  EXPECT_EQ(to(link).code, kOk);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(weft_cli({"check", real}).code, kOk);
+  EXPECT_THAT(folder_.names(), testing::UnorderedElementsAre("link.json", "real.json"));
 }
 
 }  // namespace

@@ -170,7 +170,19 @@ class ExplainLog final : public Command {
     read_setup(log, question.setup, diagnostics);
     diagnostics.throw_if_errors();
     const std::int64_t nodes = count_nodes(run);
+    if (nodes > run.ranks) {
+      throw InputError(
+          fmt::format("{}: error: {} ranks cannot be on {} servers\n    correct --nodes\n", log_,
+                      run.ranks, nodes));
+    }
     Fabric fabric = load_fabric(fabric_, sets_, diagnostics).fabric;
+    if (nodes > 1 && !fabric.spec().network) {
+      throw InputError(
+          fmt::format("{}: error: its {} ranks are on {} servers, {} is one without a network\n    "
+                      "name a fabric "
+                      "as --fabric, or correct --nodes: see `weft list fabrics`\n",
+                      log_, run.ranks, nodes, fabric_));
+    }
     if (fabric.server_count() < static_cast<std::size_t>(nodes) || flags_.nodes) {
       std::vector<std::string> sets = sets_;
       sets.push_back(fmt::format("/servers={}", std::max<std::int64_t>(nodes, 1)));

@@ -48,10 +48,12 @@ NcclEnvironment read_nccl_variables(std::span<const std::string> variables,
     }
   }
   for (const NcclVariableProblem& problem : check_nccl_environment(environment)) {
+    const bool named = problem.fact.find(problem.name) != std::string::npos;
+    const std::string fact = named ? problem.fact : problem.name + ": " + problem.fact;
     if (problem.error)
-      diagnostics.error({}, "--env", problem.fact, problem.cure);
+      diagnostics.error({}, "--env", fact, problem.cure);
     else
-      diagnostics.warning({}, "--env", problem.fact, problem.cure);
+      diagnostics.warning({}, "--env", fact, problem.cure);
   }
   return environment;
 }

@@ -21,22 +21,30 @@ void make_folder(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view text) {
-  const std::string temporary = fmt::format("{}.{}.part", path, getpid());
-  {
-    std::ofstream file(temporary, std::ios::binary);
+  namespace fs = std::filesystem;
+  const auto write = [&](const std::string& to) {
+    std::ofstream file(to, std::ios::binary);
     file.write(text.data(), static_cast<std::streamsize>(text.size()));
     file.flush();
-    if (!file) {
-      std::error_code ignored;
-      std::filesystem::remove(temporary, ignored);
-      throw InputError(fmt::format("{}: error: cannot write this file\n", path));
-    }
-  }
+    return file.good();
+  };
   std::error_code error;
-  std::filesystem::rename(temporary, path, error);
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) {
+    if (!write(path)) throw InputError(fmt::format("{}: error: cannot write this file\n", path));
+    return;
+  }
+  // A link stays one: what it points to is replaced.
+  const fs::path target = fs::exists(status) ? fs::canonical(path, error) : fs::path(path);
+  const std::string temporary = fmt::format("{}.{}.part", target.string(), getpid());
+  if (!write(temporary)) {
+    fs::remove(temporary, error);
+    throw InputError(fmt::format("{}: error: cannot write this file\n", path));
+  }
+  fs::rename(temporary, target, error);
   if (error) {
     std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
+    fs::remove(temporary, ignored);
     throw InputError(fmt::format("{}: error: {}\n", path, error.message()));
   }
 }

@@ -13,6 +13,7 @@
 
 #include "calibrate/validate_predict.hpp"
 #include "sim/core/check.hpp"
+#include "sim/core/text.hpp"
 
 namespace weft {
 namespace {
@@ -107,6 +108,29 @@ std::vector<GroupResult> by_group(const std::vector<RecordResult>& records) {
   return out;
 }
 
+PublishedResult beside_published(const PublishedError& spec,
+                                 const std::vector<RecordResult>& records) {
+  PublishedResult out{.spec = &spec};
+  double log_error = 0, log_ratio = 0;
+  for (const RecordResult& record : records) {
+    if (record.record->degraded) continue;
+    for (const RowResult& row : record.rows) {
+      const auto named = [&](const std::string& pattern) { return glob_match(pattern, row.id); };
+      if (std::ranges::none_of(spec.rows, named)) continue;
+      ++out.rows;
+      log_error += std::log(std::max(std::abs(row.error), kLeastError));
+      log_ratio += std::abs(std::log(row.predicted / row.measured));
+    }
+  }
+  if (out.rows == 0) return out;
+  out.geometric_mean = std::exp(log_error / static_cast<double>(out.rows));
+  out.ratio = std::expm1(log_ratio / static_cast<double>(out.rows));
+  const double most = spec.limit.value_or(spec.error);
+  if (!(out.geometric_mean <= most))
+    out.broken_limit = fmt::format("geometric mean {:.3f} is above {:g}", out.geometric_mean, most);
+  return out;
+}
+
 }  // namespace
 
 ErrorFigures error_figures(std::vector<std::pair<Bytes, double>> errors) {
@@ -169,6 +193,8 @@ ValidationResult validate(const Dataset& dataset, const ValidationContext& conte
   out.all = error_figures(std::move(errors));
   out.sets = by_set(dataset, out.records);
   out.groups = by_group(out.records);
+  for (const PublishedError& spec : dataset.published)
+    out.published.push_back(beside_published(spec, out.records));
   return out;
 }
 

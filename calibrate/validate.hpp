@@ -50,6 +50,18 @@ struct SetResult {
   std::vector<std::string> broken_limits;  // "median 0.31 is above 0.12"
 };
 
+// Rows beside a published error. A geometric mean of absolute errors is what others print; small errors count as
+// kLeastError in it, or one lucky row would decide. `ratio` is the geometric mean of how many times too much or too little,
+// less one: never below it.
+inline constexpr double kLeastError = 0.001;
+
+struct PublishedResult {
+  const PublishedError* spec = nullptr;
+  std::size_t rows = 0;
+  double geometric_mean = 0, ratio = 0;
+  std::string broken_limit;
+};
+
 // Rows of one kind over all sets: by GPU generation, network, size, and whether the machine took part in fitting.
 struct GroupResult {
   std::string by, name;
@@ -60,6 +72,7 @@ struct ValidationResult {
   std::vector<RecordResult> records;
   std::vector<SetResult> sets;  // in the order of the dataset
   std::vector<GroupResult> groups;
+  std::vector<PublishedResult> published;
   ErrorFigures all;
   std::size_t too_coarse = 0, outside = 0, missing = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -126,6 +127,42 @@ TEST(Validate, WhatTheFabricLacksIsAFailureOfThatRecordAlone) {
   EXPECT_EQ(result.records[2].failure, "");
   EXPECT_TRUE(result.groups.empty());
   EXPECT_EQ(result.all.rows, 1U);
+}
+
+// 2 x 145.59 and 145.59 / 2 GB/s for 145.59: errors of -50 % and +100 %, each a factor of two.
+TEST(Validate, RowsBesideAPublishedErrorHaveItsGeometricMean) {
+  const auto result = validate_text(R"({
+    "published": [
+      {"name": "ours", "by": "them", "error": 0.2, "rows": ["half@*", "twice@*", "faulty@*"]},
+      {"name": "easier", "by": "them", "error": 0.2, "limit": 0.75, "rows": ["half@*", "twice@*"]},
+      {"name": "absent", "by": "them", "error": 0.2, "rows": ["other@*"]}],
+    "records": [
+    {"id": "half", "weft": {"kind": "p2p", "fabric": "dgx2", "pairs": [[0, 1]],
+     "quantity": "bandwidth"}, "value": 291.176, "unit": "GB/s"},
+    {"id": "twice", "weft": {"kind": "p2p", "fabric": "dgx2", "pairs": [[0, 1]],
+     "quantity": "bandwidth"}, "value": 72.794, "unit": "GB/s"},
+    {"id": "faulty", "degraded": true, "weft": {"kind": "p2p", "fabric": "dgx2", "pairs": [[0, 1]],
+     "quantity": "bandwidth"}, "value": 1, "unit": "GB/s"}]})");
+  ASSERT_EQ(result.published.size(), 3U);
+  EXPECT_EQ(result.published[0].rows, 2U);
+  EXPECT_NEAR(result.published[0].geometric_mean, std::sqrt(0.5 * 1), 0.01);
+  EXPECT_NEAR(result.published[0].ratio, 1, 0.01);
+  EXPECT_THAT(result.published[0].broken_limit, HasSubstr("is above 0.2"));
+  EXPECT_EQ(result.published[1].broken_limit, "");
+  EXPECT_EQ(result.published[2].rows, 0U);
+  EXPECT_EQ(result.published[2].broken_limit, "");
+}
+
+TEST(Validate, AnErrorOfNothingCountsAsTheLeastThatTablesShow) {
+  const auto result_of = [](double measured) {
+    return validate_text(fmt::format(R"({{
+      "published": [{{"name": "ours", "by": "them", "error": 0, "limit": 0.002, "rows": ["*"]}}],
+      "records": [{{"id": "same", "weft": {{"kind": "p2p", "fabric": "dgx2", "pairs": [[0, 1]],
+       "quantity": "bandwidth"}}, "value": {:.9f}, "unit": "GB/s"}}]}})",
+                                     measured));
+  };
+  const double predicted = result_of(100).records.at(0).rows.at(0).predicted;
+  EXPECT_NEAR(result_of(predicted).published.at(0).geometric_mean, kLeastError, 1e-12);
 }
 
 const char* const kLimits = R"({

@@ -12,9 +12,9 @@
 namespace weft {
 namespace {
 
-const std::vector<std::string> kFileKeys{"weft",      "file",    "area",        "note",
-                                         "n_records", "sets",    "name",        "summary",
-                                         "kind",      "records", "out_of_reach"};
+const std::vector<std::string> kFileKeys{"weft",      "file",    "area",         "note",
+                                         "n_records", "sets",    "name",         "summary",
+                                         "kind",      "records", "out_of_reach", "published"};
 // Keys of a record that are read; others are for people, but one that looks like these is a mistake.
 const std::vector<std::string> kRecordKeys{
     "id",      "set",        "weft",  "degraded",      "held_out",
@@ -185,7 +185,7 @@ bool is_validation_file(const Json& document) {
   if (const Json* kind = document.find("kind"))
     return kind->is_string() && kind->text == "validation";
   return document.find("records") != nullptr || document.find("sets") != nullptr ||
-         document.find("out_of_reach") != nullptr;
+         document.find("out_of_reach") != nullptr || document.find("published") != nullptr;
 }
 
 void read_validation_file(const Json& document, Dataset& dataset, Diagnostics& diagnostics) {
@@ -203,6 +203,11 @@ void read_validation_file(const Json& document, Dataset& dataset, Diagnostics& d
     read_config(*sets, "/sets", specs, diagnostics);
     dataset.sets.insert(dataset.sets.end(), specs.begin(), specs.end());
   }
+  if (const Json* published = document.find("published")) {
+    std::vector<PublishedError> entries;
+    read_config(*published, "/published", entries, diagnostics);
+    dataset.published.insert(dataset.published.end(), entries.begin(), entries.end());
+  }
   if (const Json* out_of_reach = document.find("out_of_reach")) {
     std::vector<OutOfReach> entries;
     read_config(*out_of_reach, "/out_of_reach", entries, diagnostics);
@@ -210,7 +215,8 @@ void read_validation_file(const Json& document, Dataset& dataset, Diagnostics& d
   }
   const Json* records = document.find("records");
   if (records == nullptr) {
-    if (document.find("sets") == nullptr && document.find("out_of_reach") == nullptr)
+    if (document.find("sets") == nullptr && document.find("out_of_reach") == nullptr &&
+        document.find("published") == nullptr)
       config_detail::missing_key(document, "", "records", "what was measured", diagnostics);
     return;
   }

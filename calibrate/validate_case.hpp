@@ -172,16 +172,34 @@ struct OutOfReach {
   }
 };
 
+// What another simulator says of its own error, and the rows here that come nearest to what it was measured on.
+struct PublishedError {
+  std::string name, by, url;
+  double error = 0;
+  std::vector<std::string> rows;
+  std::optional<double> limit;
+  template <class V>
+  void visit(V&& v) {
+    v("name", name, "what was predicted", required, not_empty);
+    v("by", by, "who says so, and where", required, not_empty);
+    v("url", url, "of the source");
+    v("error", error, "geometric mean of their relative errors", required, between(0, 1e6));
+    v("rows", rows, "ids of rows, record@row; * and ? match anything", required);
+    v("limit", limit, "what weft must reach; the published error by default", between(0, 1e6));
+  }
+};
+
 struct Dataset {
   std::vector<ValidationRecord> records;
   std::vector<SetSpec> sets;
+  std::vector<PublishedError> published;
   std::vector<OutOfReach> out_of_reach;
 };
 
 // Adds what one file holds; problems go to `diagnostics`, use the dataset only when diagnostics.ok().
 void read_validation_file(const Json& document, Dataset& dataset, Diagnostics& diagnostics);
 
-// A file with records, sets or a list of what is out of reach, and no kind but "validation".
+// A file with records, sets, published errors or a list of what is out of reach, and no kind but "validation".
 bool is_validation_file(const Json& document);
 
 // The JSON Schema of a validation file.

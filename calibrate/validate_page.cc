@@ -74,6 +74,24 @@ std::string groups_table(const ValidationResult& result) {
   return out;
 }
 
+std::string published_table(const ValidationResult& result) {
+  std::string out = table_head(
+      {"what", "published by", "rows here", "published", "weft", "weft, ratio", "difference"}, 3);
+  for (const PublishedResult& entry : result.published) {
+    if (entry.rows == 0) continue;
+    std::string names;
+    for (const std::string& row : entry.spec->rows) names += (names.empty() ? "" : ", ") + row;
+    const std::string by = entry.spec->url.empty()
+                               ? entry.spec->by
+                               : fmt::format("[{}]({})", entry.spec->by, entry.spec->url);
+    out += fmt::format("| {} | {} | {} of {} | {} | {} | {} | {:+.1f} points |\n", entry.spec->name,
+                       by, entry.rows, names, percent(entry.spec->error),
+                       percent(entry.geometric_mean), percent(entry.ratio),
+                       100 * (entry.geometric_mean - entry.spec->error));
+  }
+  return out;
+}
+
 ErrorFigures figures_of(const RecordResult& record) {
   std::vector<std::pair<Bytes, double>> errors;
   for (const RowResult& row : record.rows) errors.emplace_back(row.bytes, row.error);
@@ -218,6 +236,15 @@ ValidationPage validation_page(const Dataset& dataset, const ValidationResult& r
         "\n## Collectives by machine, size, GPU, network\n\n"
         "*Held out* machines took no part in fitting any constant; *fitted* ones did.\n\n" +
         groups_table(result);
+  }
+  if (std::ranges::any_of(result.published, [](const PublishedResult& p) { return p.rows > 0; })) {
+    out += fmt::format(
+        "\n## Beside published errors\n\n"
+        "What another simulator states of itself, beside weft's figure on the rows that come "
+        "nearest; it is not the same data. Both are\ngeometric means of absolute errors (errors "
+        "under {} count as that). *Ratio* is the geometric mean of how many times too much\nor "
+        "too little, less one: no single good row lowers it.\n\n{}",
+        percent(kLeastError), published_table(result));
   }
   if (std::string plot = overview_plot(result); !plot.empty()) {
     page.plots["all.svg"] = std::move(plot);

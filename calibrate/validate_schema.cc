@@ -89,6 +89,8 @@ Json validation_schema() {
     properties.set(key, described(text, "for people"));
   properties.set("n_records", described(config_detail::schema_type("integer"), "for people"));
   properties.set("sets", described(array_of(schema_of<SetSpec>()), "what each set must reach"));
+  properties.set("published", described(array_of(schema_of<PublishedError>()),
+                                        "errors of other simulators, to be compared with"));
   properties.set("out_of_reach",
                  described(array_of(schema_of<OutOfReach>()), "what weft cannot replay, and why"));
   properties.set("records", described(array_of(record_schema()), "what was measured"));

@@ -53,6 +53,17 @@ TEST(ShippedRecords, HaveOneIdPerRowAndFiniteErrors) {
   EXPECT_GT(rows, 3000U);
 }
 
+TEST(ShippedRecords, StandBesideWhatOthersPublish) {
+  const Json answer = document(whole());
+  const Json& published = *answer.find("published");
+  ASSERT_FALSE(published.items.empty());
+  for (const Json& entry : published.items) {
+    const std::string& name = entry.find("name")->text;
+    EXPECT_GT(entry.find("rows")->integer, 0) << name;
+    EXPECT_TRUE(entry.find("broken_limit")->is_null()) << name;
+  }
+}
+
 // Otherwise nothing would tell a fit from a prediction.
 TEST(ShippedRecords, SomeMachinesAreHeldOut) {
   const Json answer = document(whole());

@@ -111,6 +111,11 @@ class Validate final : public Command {
         broken = true;
       }
     }
+    for (const PublishedResult& entry : result.published) {
+      if (entry.broken_limit.empty()) continue;
+      io.err << fmt::format("limit: {}: {}\n", entry.spec->name, entry.broken_limit);
+      broken = true;
+    }
     return broken ? kLimit : kOk;
   }
 
@@ -241,6 +246,17 @@ class Validate final : public Command {
       }
       sets.push(std::move(entry));
     }
+    Json& published = out.set("published", Json::array());
+    for (const PublishedResult& entry : result.published) {
+      Json item = Json::object();
+      item.set("name", entry.spec->name);
+      item.set("published", entry.spec->error);
+      item.set("rows", std::uint64_t{entry.rows});
+      item.set("geometric_mean", entry.rows > 0 ? Json(entry.geometric_mean) : Json{});
+      item.set("geometric_ratio", entry.rows > 0 ? Json(entry.ratio) : Json{});
+      item.set("broken_limit", entry.broken_limit.empty() ? Json{} : Json(entry.broken_limit));
+      published.push(std::move(item));
+    }
     Json& groups = out.set("groups", Json::array());
     for (const GroupResult& group : result.groups) {
       Json entry = Json::object();
@@ -289,6 +305,13 @@ class Validate final : public Command {
       out += groups.text() + "\n";
     }
     out += worst(result);
+    Table beside({"beside published errors", "rows", "published", "weft", "ratio"});
+    for (const PublishedResult& entry : result.published) {
+      if (entry.rows == 0) continue;
+      beside.row({entry.spec->name, fmt::format("{}", entry.rows), percent(entry.spec->error),
+                  percent(entry.geometric_mean), percent(entry.ratio)});
+    }
+    if (!beside.empty()) out += beside.text() + "\n";
     out += fmt::format(
         "An error is predicted / measured - 1. Large: 16 MiB and more. Not compared: {} rows "
         "printed "

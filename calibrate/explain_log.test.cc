@@ -75,7 +75,7 @@ std::vector<Bytes> sizes_to(Bytes largest) {
 
 // What the machine would show, healthy without a variant.
 std::vector<LogPoint> log_of(const LogQuestion& question, const FaultVariant* variant,
-                             Bytes largest = 1_GiB) {
+                             Bytes largest) {
   const std::vector<Bytes> sizes = sizes_to(largest);
   std::vector<NcclRow> rows;
   if (variant != nullptr && variant->spec) {
@@ -93,6 +93,10 @@ std::vector<LogPoint> log_of(const LogQuestion& question, const FaultVariant* va
   for (std::size_t i = 0; i < rows.size(); ++i)
     out.push_back({rows[i].bytes, rows[i].time.us() * kNoise[i % std::size(kNoise)]});
   return out;
+}
+
+std::vector<LogPoint> healthy_log(const LogQuestion& question) {
+  return log_of(question, nullptr, 1_GiB);
 }
 
 std::vector<std::string> names(const LogExplanation& found) {
@@ -116,7 +120,7 @@ TEST(ExplainLog, HealthyMachinesAreNormalAndNothingIsNamed) {
   for (const Machine& machine :
        {kHopper2, kHopper4, kHopperPair, kAmpere4, kAmpere, kHopper, kPcie, kVolta16}) {
     LogQuestion question = question_about(machine);
-    question.rows = log_of(question, nullptr);
+    question.rows = healthy_log(question);
     const LogExplanation found = explain_log(question);
     EXPECT_EQ(found.verdict, LogVerdict::normal) << machine.fabric;
     EXPECT_EQ(found.normal_rows(), found.rows.size()) << machine.fabric;
@@ -128,7 +132,7 @@ TEST(ExplainLog, HealthyMachinesAreNormalAndNothingIsNamed) {
 // A launch that costs more than expected is told by itself and is no slow machine.
 TEST(ExplainLog, ASlowLaunchIsAnOffset) {
   LogQuestion question = question_about(kAmpere);
-  question.rows = log_of(question, nullptr);
+  question.rows = healthy_log(question);
   for (LogPoint& row : question.rows) row = {row.bytes, row.us + 20};
   const LogExplanation found = explain_log(question);
   EXPECT_EQ(found.verdict, LogVerdict::normal);
@@ -139,7 +143,7 @@ TEST(ExplainLog, ASlowLaunchIsAnOffset) {
 // One half of a row is an outlier, the other is not: the table's own spread.
 TEST(ExplainLog, ARowIsJudgedByItsNearestMeasurement) {
   LogQuestion question = question_about(kAmpere);
-  question.rows = log_of(question, nullptr);
+  question.rows = healthy_log(question);
   LogPoint& odd = question.rows[5];
   const double us = odd.us;
   odd = {odd.bytes, 5 * us, us, 5 * us};
@@ -231,7 +235,7 @@ TEST(ExplainLog, EveryFaultCanBeSimulated) {
 
 TEST(ExplainLog, BitsTakenForBytes) {
   LogQuestion question = question_about(kAmpere);
-  question.rows = log_of(question, nullptr);
+  question.rows = healthy_log(question);
   for (LogPoint& row : question.rows) row = {row.bytes, row.us * 8};
   const LogExplanation found = explain_log(question);
   EXPECT_EQ(found.verdict, LogVerdict::low);
@@ -242,7 +246,7 @@ TEST(ExplainLog, BitsTakenForBytes) {
 
 TEST(ExplainLog, TwoRanksOnOneGpuAreToldAtAnySpeed) {
   LogQuestion question = question_about(kAmpere);
-  question.rows = log_of(question, nullptr);
+  question.rows = healthy_log(question);
   question.devices = {{0, 0, "a", "0000:01:00", ""}, {1, 0, "a", "0000:01:00", ""}};
   const LogExplanation found = explain_log(question);
   EXPECT_EQ(found.verdict, LogVerdict::normal);

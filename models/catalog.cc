@@ -11,6 +11,8 @@
 #include "models/link/nvlink.hpp"
 #include "models/link/pcie.hpp"
 #include "models/link/slingshot.hpp"
+#include "models/packet/packet_network.hpp"
+#include "sim/core/check.hpp"
 
 namespace weft {
 
@@ -33,6 +35,9 @@ std::unique_ptr<NetworkModel> make_network(Fidelity fidelity, std::span<const Ba
       return std::make_unique<AnalyticNetwork>(capacities);
     case Fidelity::fluid:
       return std::make_unique<FluidNetwork>(capacities, options);
+    case Fidelity::packet:
+      WEFT_CHECK(options.fabric != nullptr && options.packet != nullptr, capacities.size());
+      return std::make_unique<PacketNetwork>(options);
   }
   return nullptr;
 }

@@ -33,6 +33,7 @@ struct CollectiveOptions {
   CollectiveCosts costs;
   Routing routing = Routing::ecmp;
   bool expand = false;
+  bool packets = false;  // the network itself takes the latency of links and nodes
   bool peer_access = true, gpudirect = true;  // see TransferOptions
   // Host time to issue the operation. It runs beside the operation before, so it only counts where it is longer.
   Time issue{0};

@@ -2,6 +2,7 @@
 // The expanded form of a collective: every transfer of its schedule is a flow.
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -96,13 +97,22 @@ OpId CollectiveBuilder::append_steps(const Schedule& schedule, std::span<const N
     KnownWay& known = ways[{step.channel, std::uint64_t{step.src} << 32 | step.dst}];
     if (!known.made) {
       const Hop hop = route_edge({step.src, step.dst, 1}, gpus, step.channel, options);
-      known = {workload_.add_way(route_.shares, {0}, hop.cap), hop.alpha, true};
+      known = options.packets
+                  ? KnownWay{workload_.add_way(route_.shares, hop.alpha, hop.cap, route_.latency),
+                             {},
+                             true}
+                  : KnownWay{workload_.add_way(route_.shares, {0}, hop.cap), hop.alpha, true};
     }
     // The sender is free when the last byte has left; the data is there a latency later.
-    const OpId op = workload_.add_flow(known.way, size);
-    const OpId arrival = workload_.add_delay(known.alpha);
+    OpId op, arrival;
+    if (options.packets) {
+      std::tie(op, arrival) = workload_.add_sent_flow(known.way, size);
+    } else {
+      op = workload_.add_flow(known.way, size);
+      arrival = workload_.add_delay(known.alpha);
+      workload_.depend(op, arrival);
+    }
     workload_.operations[op].label = workload_.operations[arrival].label = options.label;
-    workload_.depend(op, arrival);
     const std::uint64_t src = std::uint64_t{rank_index(step.src)} * schedule.units + step.unit;
     const std::uint64_t dst = std::uint64_t{rank_index(step.dst)} * schedule.units + step.unit;
     bool waits = false;

@@ -39,7 +39,8 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
   Time now{0};
   while (!only_endless_left()) {
     const Time change = changed < changes_.size() ? changes_[changed].when : Time::never();
-    const Time next = std::min({queue_.next_time(), network_.next_event(), change});
+    const Time own = std::min(queue_.next_time(), change);
+    const Time next = std::min(own, network_.run_until(own));
     if (next == Time::never()) {
       // Those on their way; when there are none, those that were never free to start.
       std::string open, closed;
@@ -63,10 +64,11 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
             "nothing can happen any more at {}: {} operations wait for each other ({} ...)",
             to_text(now), waiting, closed));
       }
-      throw LimitReached(
-          fmt::format("nothing can happen any more at {}: {} operations are stuck ({} ...); a link "
-                      "they need is down, or they last beyond the clock",
-                      to_text(now), stuck, open));
+      const std::string why = network_.why_stuck();
+      throw LimitReached(fmt::format(
+          "nothing can happen any more at {}: {} operations are stuck ({} ...); {}", to_text(now),
+          stuck, open,
+          why.empty() ? "a link they need is down, or they last beyond the clock" : why));
     }
     now = next;
     network_.advance(now, arrived);
@@ -142,6 +144,14 @@ void Executor::begin(OpId op, Time now) {
       request.latency = way.latency + operation.time;
       request.cap = way.cap;
       request.tag = op.v;
+      if (operation.arrives_next) {
+        request.left_tag = op.v;
+        request.tag = op.v + 1;
+        operations_[OpId{op.v + 1}].started = now;
+        operations_[OpId{op.v + 1}].cause = op;
+      }
+      request.way = operation.way;
+      request.wire = way.wire;
       network_.start(request, now);
       break;
     }

@@ -249,7 +249,8 @@ bool JobBuilder::add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) 
   CollectiveOptions options;
   options.costs = scenario_.models.collective;
   options.routing = fabric_.routing();
-  options.expand = spec.expand;
+  options.packets = scenario_.fidelity == Fidelity::packet;
+  options.expand = spec.expand || options.packets;
   options.hash = mix64(static_cast<std::uint64_t>(scenario_.seed) ^ mix64(group.gpus.front().v));
   options.label = label_;
   group.first = workload_.add_barrier();
@@ -272,8 +273,8 @@ FlowPlan JobBuilder::add_transfer(const Transfer& transfer, Bytes size) {
   FlowPlan flow;
   OpId last;
   for (const Leg& leg : transfer.legs) {
-    const std::uint32_t way =
-        workload_.add_way(leg.route.shares, leg.route.latency + leg.startup, leg.cap);
+    const std::uint32_t way = workload_.add_way(leg.route.shares, leg.route.latency + leg.startup,
+                                                leg.cap, leg.route.latency);
     const OpId op = workload_.add_flow(way, size);
     workload_.operations[op].label = label_;
     if (last.valid()) workload_.depend(last, op);

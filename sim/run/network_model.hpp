@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one interface behind which analytic and fluid networks stand, and a packet network will. The executor starts flows and asks when the next
+// The one interface behind which analytic, fluid and packet networks stand. The executor starts flows and asks when the next
 // thing happens; the model says which flows have finished.
 //
 // A flow occupies *resources*: directed links first (resource index = LinkId), then what else the fabric counts (the shared
@@ -11,7 +11,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sim/core/ids.hpp"
@@ -19,6 +21,9 @@
 #include "sim/core/units.hpp"
 
 namespace weft {
+
+class Fabric;
+struct PacketSpec;
 
 struct FlowRequest {
   std::span<const Share>
@@ -28,6 +33,10 @@ struct FlowRequest {
   Bandwidth cap{0};       // rate limit of the flow itself, 0 for none
   double fairness = 1;    // weight in max-min sharing (number of connections it stands for)
   std::uint64_t tag = 0;  // handed back in FlowDone
+  // Packet level: also a FlowDone with this tag when the last byte has left.
+  std::optional<std::uint64_t> left_tag;
+  std::uint32_t way = 0;  // requests of one number have the same shares
+  Time wire{0};           // the part of `latency` that the links and nodes of the way cause
 };
 
 struct FlowDone {
@@ -40,6 +49,12 @@ struct FlowDone {
 struct NetworkOptions {
   bool merge_classes = true;     // flows with the same shares, cap and fairness are solved as one
   bool remember_repeats = true;  // a set of flows on the same capacities is solved once
+  // Of the packet level only; both outlive the model.
+  const Fabric* fabric = nullptr;
+  const PacketSpec* packet = nullptr;
+  std::uint64_t seed = 1;
+  bool hypothetical =
+      false;  // links beyond any machine: what is derived from their rates need not fit
 };
 
 // What a model did, for the report.
@@ -48,6 +63,23 @@ struct NetworkCounters {
   std::uint64_t solves = 0;        // components solved
   std::uint64_t remembered = 0;    // solutions taken from memory
   std::uint64_t merged_flows = 0;  // flows that shared another's class
+  // packet level
+  std::uint64_t packet_hops = 0,
+                control_hops = 0;  // packets over links; acks, CNPs and PAUSE frames
+  std::uint64_t retransmitted = 0, timeouts = 0;
+  std::int64_t dropped_bytes = 0;
+};
+
+// What the queue in front of a link went through.
+struct QueueReport {
+  Bytes peak{0};
+  Time paused{0};
+  std::uint64_t marks = 0, drops = 0;
+};
+
+// A parameter as it was used, and where it comes from.
+struct Setting {
+  std::string name, value, source;
 };
 
 class NetworkModel {
@@ -61,6 +93,10 @@ class NetworkModel {
   // Flows started since the last advance() are taken in here, all of one instant together.
   virtual Time next_event() = 0;
 
+  // next_event() for a caller that does nothing itself before `horizon`: the model may go ahead on its own up to there, or to
+  // the first flow that finishes.
+  virtual Time run_until(Time /*horizon*/) { return next_event(); }
+
   // Moves to `until` and appends the flows that finish exactly then, in order of start.
   virtual void advance(Time until, std::vector<FlowDone>& done) = 0;
 
@@ -72,6 +108,11 @@ class NetworkModel {
   virtual Time busy_time(std::uint32_t resource) const = 0;
 
   virtual const NetworkCounters& counters() const = 0;
+
+  // Packet level: why nothing can move any more, empty when unknown; queues; the parameters used.
+  virtual std::string why_stuck() const { return {}; }
+  virtual std::optional<QueueReport> queue_report(std::uint32_t /*resource*/) const { return {}; }
+  virtual std::vector<Setting> settings() const { return {}; }
 };
 
 }  // namespace weft

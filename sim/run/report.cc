@@ -102,6 +102,12 @@ Json to_json(const Report& report) {
     l.set("tier", link.tier);
     l.set("bytes", link.bytes);
     l.set("utilisation", link.utilisation);
+    if (link.queue) {
+      l.set("peak_queue_bytes", link.queue->peak.count);
+      l.set("pfc_pause_s", link.queue->paused.seconds());
+      l.set("ecn_marks", link.queue->marks);
+      l.set("drops", link.queue->drops);
+    }
     links.push(std::move(l));
   }
   Json& left_out = out.set("left_out", Json::object());
@@ -133,6 +139,21 @@ Json to_json(const Report& report) {
   network.set("solves", report.network.solves);
   network.set("remembered", report.network.remembered);
   network.set("merged_flows", report.network.merged_flows);
+  if (!report.settings.empty()) {
+    network.set("packet_hops", report.network.packet_hops);
+    network.set("control_hops", report.network.control_hops);
+    network.set("retransmitted_packets", report.network.retransmitted);
+    network.set("timeouts", report.network.timeouts);
+    network.set("dropped_bytes", report.network.dropped_bytes);
+    Json& settings = out.set("settings", Json::array());
+    for (const Setting& setting : report.settings) {
+      Json s = Json::object();
+      s.set("name", setting.name);
+      s.set("value", setting.value);
+      s.set("source", setting.source);
+      settings.push(std::move(s));
+    }
+  }
   Json& warnings = out.set("warnings", Json::array());
   for (const Warning& warning : report.warnings) {
     Json w = Json::object();
@@ -221,6 +242,14 @@ std::string summary(const Report& report) {
   line("");
   line(fmt::format("values: {} measured, {} from datasheets, {} assumed", report.evidence.measured,
                    report.evidence.datasheet, report.evidence.assumed));
+  if (!report.settings.empty()) {
+    line(fmt::format(
+        "\npackets: {} hops and {} of control, {} sent again, {} timeouts, {} B dropped",
+        report.network.packet_hops, report.network.control_hops, report.network.retransmitted,
+        report.network.timeouts, report.network.dropped_bytes));
+    for (const Setting& setting : report.settings)
+      line(fmt::format("  {:<24} {}  ({})", setting.name, setting.value, setting.source));
+  }
   for (const Warning& warning : report.warnings)
     line(fmt::format("warning ({}): {}", warning.code, warning.text));
   // Names come from files; a terminal must not obey them.

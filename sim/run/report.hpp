@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct FlowReport {
 struct LinkReport {
   std::string id, link_class, tier;
   double bytes = 0, utilisation = 0;
+  std::optional<QueueReport> queue;  // packet level
 };
 
 struct CriticalStep {
@@ -77,6 +79,7 @@ struct Report {
   std::vector<std::pair<Tier, LinkClass>> tiers;  // of each bottleneck, before they are sorted
   Evidence evidence;
   NetworkCounters network;
+  std::vector<Setting> settings;  // of the packet level, as used
   std::vector<Warning> warnings;
   Json effective;  // the resolved scenario
 

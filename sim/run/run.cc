@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMostExplainedLinks =
     50'000;  // beyond these a second run costs too much to be a courtesy
 constexpr std::size_t kMostExplainedOps = 100'000;
+constexpr std::uint64_t kMostExplainedEvents = 5'000'000;  // of the packet level
 constexpr std::int64_t kAsGoodAsInfinite = 1000;
 constexpr std::size_t kMostPathSteps = 50;
 
@@ -23,6 +24,7 @@ class Run {
   Run(const Fabric& fabric, const Fabric& planned_on, const Scenario& scenario,
       const RunContext& context, Diagnostics& out)
       : fabric_(fabric),
+        planned_on_(planned_on),
         scenario_(scenario),
         context_(context),
         out_(out),
@@ -34,6 +36,10 @@ class Run {
     NetworkOptions options;
     options.merge_classes = scenario_.models.merge_classes;
     options.remember_repeats = scenario_.models.remember_repeats;
+    options.fabric = &fabric_;
+    options.packet = &scenario_.models.packet;
+    options.seed = static_cast<std::uint64_t>(scenario_.seed);
+    options.hypothetical = &fabric_ != &planned_on_;
     const std::vector<Bandwidth> capacities = fabric_.capacities();
     network_ = context_.make_network(scenario_.fidelity, capacities, options);
     Executor executor(builder_.workload(), *network_);
@@ -59,6 +65,7 @@ class Run {
     report.time_s = executor.makespan().seconds();
     report.events = executor.events() + network_->counters().events;
     report.network = network_->counters();
+    report.settings = network_->settings();
     report.evidence = count_evidence(scenario_.document);
     report.effective = scenario_.document;
     for (std::size_t j = 0; j < builder_.jobs().size(); ++j) add_job_report(j, executor, report);
@@ -166,7 +173,8 @@ class Run {
     for (std::size_t i = 0; i < top; ++i) {
       const Link& link = fabric_.link(used[i].link);
       report.links.push_back({fabric_.name(used[i].link), write_config(link.link_class).text,
-                              write_config(link.tier).text, used[i].bytes, used[i].utilisation});
+                              write_config(link.tier).text, used[i].bytes, used[i].utilisation,
+                              network_->queue_report(used[i].link.v)});
     }
     report.links_cut = used.size() - top;
     for (const auto& [key, utilisation] : tiers) {
@@ -218,6 +226,7 @@ class Run {
   }
 
   const Fabric& fabric_;
+  const Fabric& planned_on_;
   const Scenario& scenario_;
   const RunContext& context_;
   const Diagnostics& out_;
@@ -270,7 +279,8 @@ Report run_on(const Fabric& fabric, const Scenario& scenario, const RunContext& 
   Run run(fabric, fabric, scenario, context, out);
   Report report = run.execute();
   if (context.explain && fabric.link_count() <= kMostExplainedLinks &&
-      run.operation_count() <= kMostExplainedOps) {
+      run.operation_count() <= kMostExplainedOps &&
+      (scenario.fidelity != Fidelity::packet || report.events <= kMostExplainedEvents)) {
     explain(fabric, scenario, context, report);
   }
   return report;

@@ -13,7 +13,7 @@ struct ScenarioFile {
   std::string name, question, note;
   Json fabric;
   std::optional<NcclSpec> nccl;
-  Json fidelity;
+  Fidelity fidelity = Fidelity::fluid;
   std::int64_t seed = 1;
   std::vector<JobSpec> jobs;
   std::optional<JobSpec> workload;
@@ -28,7 +28,7 @@ struct ScenarioFile {
     v("question", question, "what a person wants to know");
     v("note", note, "what a reader of the answer should know");
     v("fabric", fabric, "a fabric or server of the catalogue, with changes", required);
-    v("fidelity", fidelity, "analytic or fluid");
+    v("fidelity", fidelity, "analytic, fluid or packet");
     v("seed", seed, "of everything random", between(0, 9.0e15));
     v("nccl", nccl, "collectives run as this release of NCCL would run them");
     v("jobs", jobs, "what runs");
@@ -40,15 +40,6 @@ struct ScenarioFile {
       "bands that a run of this scenario must stay in; checked by `weft check --run`");
   }
 };
-
-void read_fidelity(const Json& json, Fidelity& out, Diagnostics& diagnostics) {
-  if (json.kind == Json::Kind::null) return;
-  if (json.is_string() && json.text == "packet") {
-    diagnostics.error(json.place, "/fidelity", "not yet: the packet level", "use \"fluid\"");
-    return;
-  }
-  read_config(json, "/fidelity", out, diagnostics);
-}
 
 // Whether a problem was found in the job itself: then what the job lacks may only be what could not be read.
 bool has_problems(const JobSpec& job, const Diagnostics& out) {
@@ -136,7 +127,7 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
   scenario.expect = std::move(file.expect);
   check_expectations(scenario.expect, out);
   scenario.place = document.place;
-  read_fidelity(file.fidelity, scenario.fidelity, out);
+  scenario.fidelity = file.fidelity;
   if (const Json* fabric = document.find("fabric"))
     scenario.fabric = read_fabric(*fabric, "/fabric", out);
   scenario.jobs = std::move(file.jobs);
@@ -172,15 +163,6 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
   return scenario;
 }
 
-Json scenario_schema() {
-  Json schema = schema_of<ScenarioFile>();
-  Json fidelity = Json::object();
-  Json& choices = fidelity.set("enum", Json::array());
-  for (const auto& entry : enum_names(Fidelity{})) choices.push(entry.name);
-  fidelity.set("description", "analytic or fluid");
-  if (Json* properties = schema.find("properties"))
-    properties->set("fidelity", std::move(fidelity));
-  return schema;
-}
+Json scenario_schema() { return schema_of<ScenarioFile>(); }
 
 }  // namespace weft

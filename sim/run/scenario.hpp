@@ -16,6 +16,7 @@
 #include "sim/fabric/routing.hpp"
 #include "sim/fabric/spec.hpp"
 #include "sim/run/expect.hpp"
+#include "sim/run/packet_spec.hpp"
 #include "sim/workload/placement.hpp"
 #include "sim/workload/schedule.hpp"
 
@@ -25,10 +26,11 @@ namespace weft {
 inline constexpr Time kLatest = 2'592'000_s;  // 30 days
 inline constexpr Bytes kMostData{std::int64_t{1} << 50};
 
-enum class Fidelity { analytic, fluid };
+enum class Fidelity { analytic, fluid, packet };
 constexpr auto enum_names(Fidelity) {
   using enum Fidelity;
-  return std::array<EnumName<Fidelity>, 2>{{{analytic, "analytic"}, {fluid, "fluid"}}};
+  return std::array<EnumName<Fidelity>, 3>{
+      {{analytic, "analytic"}, {fluid, "fluid"}, {packet, "packet"}}};
 }
 
 enum class JobKind { collective, p2p, flows, training, inference, trace };
@@ -231,13 +233,14 @@ struct CollectiveCosts {
 struct ModelsSpec {
   CollectiveCosts collective;
   bool merge_classes = true, remember_repeats = true;
-  Json packet, repeat_memory;
+  PacketSpec packet;
+  Json repeat_memory;
   template <class V>
   void visit(V&& v) {
     v("collective", collective, "software costs of collectives");
     v("merge_classes", merge_classes, "fluid: equal flows are solved as one");
     v("remember_repeats", remember_repeats, "fluid: the same set of flows is solved once");
-    v("packet", packet, "packet level", NotYet{"the packet level"});
+    v("packet", packet, "packet level: queues, flow control, senders");
     v("repeat_memory", repeat_memory, "fast-forward of repeating patterns",
       NotYet{"fast-forward of repeating patterns"});
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/core/ids.hpp"
@@ -21,6 +22,7 @@ struct Way {
   std::uint32_t first = 0, count = 0;  // in Workload::shares
   Time latency{0};
   Bandwidth cap{0};
+  Time wire{0};  // the part of the latency that links and nodes cause; the rest is software
 };
 
 struct Operation {
@@ -28,6 +30,8 @@ struct Operation {
   static constexpr std::uint32_t kNoEdge = 0xFFFF'FFFF;
 
   Kind kind = Kind::barrier;
+  bool arrives_next =
+      false;  // flow: finishes when its last byte has left, the operation behind it when that has arrived
   std::uint32_t waits_for = 0;         // operations before it
   std::uint32_t first_edge = kNoEdge;  // to what comes after, see Workload::edges
   std::uint32_t way = 0;               // flow
@@ -48,9 +52,18 @@ class Workload {
   OpId add_flow(std::uint32_t way, Bytes size, Time extra_latency = {}) {
     return add({.kind = Operation::Kind::flow, .way = way, .time = extra_latency, .size = size});
   }
-  std::uint32_t add_way(std::span<const Share> crossed, Time latency, Bandwidth cap) {
+  // A flow and its arrival, of which the network model tells one after the other.
+  std::pair<OpId, OpId> add_sent_flow(std::uint32_t way, Bytes size) {
+    const OpId flow = add_flow(way, size);
+    operations[flow].arrives_next = true;
+    const OpId arrival = add_barrier();
+    operations[arrival].waits_for = 1;  // for the model
+    return {flow, arrival};
+  }
+  std::uint32_t add_way(std::span<const Share> crossed, Time latency, Bandwidth cap,
+                        Time wire = {}) {
     ways.push_back({static_cast<std::uint32_t>(shares.size()),
-                    static_cast<std::uint32_t>(crossed.size()), latency, cap});
+                    static_cast<std::uint32_t>(crossed.size()), latency, cap, wire});
     shares.insert(shares.end(), crossed.begin(), crossed.end());
     return static_cast<std::uint32_t>(ways.size() - 1);
   }

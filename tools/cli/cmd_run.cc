@@ -43,7 +43,7 @@ class RunCommand final : public Command {
  public:
   void add(CLI::App& app) override {
     app.add_option("scenario", scenario_, "a scenario file")->required();
-    app.add_option("--fidelity", options_.fidelity, "analytic or fluid; beats the file");
+    app.add_option("--fidelity", options_.fidelity, "analytic, fluid or packet; beats the file");
     add_set_option(app, options_.sets);
     app.add_option("--seed", options_.seed, "of everything random; beats the file");
     app.add_option("--what-if", what_ifs_, "run again with this changed and compare")

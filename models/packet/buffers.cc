@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shared buffer of a switch, PFC, ECN and credits.
+//
+//   admit      A packet goes to the reserve of its ingress or to the shared pool while that ingress holds less than its
+//              threshold (fixed, or alpha times what is free), else to the headroom, and PAUSE is sent. Without PFC the
+//              threshold is that of the egress queue, and what is beyond is lost.
+//   release    When the tail has left: headroom first, then the pool. XON at `xon` below the threshold.
+//   credit     Bytes come back when the tail has left and the update has travelled.
+#include <algorithm>
+#include <utility>
+
+#include "models/packet/packet_engine.hpp"
+#include "sim/core/check.hpp"
+#include "sim/core/hash.hpp"
+
+namespace weft::packet {
+namespace {
+
+constexpr std::uint8_t bit(std::uint8_t traffic_class) {
+  return static_cast<std::uint8_t>(1U << traffic_class);
+}
+
+}  // namespace
+
+// ---- the shared pool
+
+std::int64_t Engine::dynamic_threshold(const Node& node) const {
+  if (node.pool == 0) return Time::never().ps;
+  const std::int64_t left = std::max<std::int64_t>(0, node.pool - node.used);
+  return static_cast<std::int64_t>(node.alpha * static_cast<double>(left));
+}
+
+std::int64_t Engine::threshold(const Node& node, const PortSpec& spec) const {
+  return spec.xoff > 0 ? spec.xoff : dynamic_threshold(node);
+}
+
+bool Engine::admit(std::uint32_t in, std::uint32_t out, const Packet& packet) {
+  const Port& from = ports_[in];
+  Node& node = nodes_[from.to];
+  Gate& held = gate(in, packet.traffic_class);
+  if (from.guard == Guard::endpoint || (node.pool == 0 && specs_[in].xoff == 0)) {
+    node.used += packet.charge;
+    held.charge += packet.charge;
+    return true;
+  }
+  const PortSpec& spec = specs_[in];
+  const bool lossless = from.guard == Guard::pause && packet.kind == Kind::data;
+  const auto fits = [&] {
+    const bool room = node.pool == 0 || node.used + packet.charge <= node.pool;
+    if (!lossless) {
+      const std::int64_t queued = queue(out, packet.traffic_class).charge;
+      return room && (packet.kind != Kind::data || queued <= dynamic_threshold(node));
+    }
+    return held.charge + packet.charge <= spec.reserve ||
+           (room && held.charge - spec.reserve + packet.charge <= threshold(node, spec));
+  };
+  if (!fits()) {
+    advance_all(from.to, now_);
+    if (!fits()) {
+      if (!lossless || held.headroom + packet.charge > spec.headroom) return false;
+      held.headroom += packet.charge;
+      if (held.paused == 0) {
+        held.paused = 1;
+        deferred_.push_back({in, packet.traffic_class, true});
+        become_eager(from.to);
+      }
+      return true;
+    }
+  }
+  held.charge += packet.charge;
+  node.used += packet.charge;
+  return true;
+}
+
+// The packet that was committed last has left.
+void Engine::release(Port& port) {
+  const std::uint32_t in = std::exchange(port.leaving_ingress, kNone);
+  Gate& held = gate(in, port.leaving_class);
+  Node& node = nodes_[port.from];
+  std::int64_t left = port.leaving_charge;
+  const std::int64_t from_headroom = std::min<std::int64_t>(held.headroom, left);
+  held.headroom -= from_headroom;
+  left -= from_headroom;
+  held.charge -= left;
+  node.used -= left;
+  if (held.paused != 0 && held.headroom == 0) {
+    const PortSpec& spec = specs_[in];
+    const std::int64_t limit = threshold(node, spec);
+    if (held.charge - spec.reserve <= std::max<std::int64_t>(0, limit - spec.xon)) {
+      held.paused = 0;
+      --node.eager;
+      deferred_.push_back({in, port.leaving_class, false});
+    }
+  }
+}
+
+// A packet that the NIC discards never leaves by a port: its credit goes back at once.
+void Engine::give_back_buffer(std::uint32_t in, const Packet& packet) {
+  if (ports_[in].guard == Guard::credit) give_credit(in, packet.traffic_class, packet.charge, now_);
+}
+
+void Engine::advance_all(std::uint32_t n, Time until) {
+  const Node& node = nodes_[n];
+  for (std::uint32_t i = node.first; i < node.first + node.count; ++i) {
+    const std::uint32_t p = node_ports_[i];
+    advance(p, until);
+    rearm(p);
+  }
+}
+
+void Engine::become_eager(std::uint32_t n) {
+  ++nodes_[n].eager;
+  advance_all(n, now_);
+}
+
+// PAUSE and XON leave behind what the reverse port has committed and take effect after the response time. The buffer of the
+// packet before them is freed with the end of the frame.
+void Engine::send_pauses() {
+  for (std::size_t i = 0; i < deferred_.size(); ++i) {
+    const Deferred frame = deferred_[i];
+    const std::uint32_t back = specs_[frame.port].reverse;
+    Port& port = ports_[back];
+    advance(back, now_);
+    port.busy_until = std::max(port.busy_until, now_) + Time{port.control_time};
+    stats_[back].busy += Time{port.control_time};
+    ++stats_[back].control_packets;
+    ++counters_.control_hops;
+    Event event;
+    event.when = port.busy_until + specs_[back].delay + specs_[frame.port].response;
+    event.order = (std::uint64_t{frame.port} << 8) | frame.traffic_class;
+    event.target = frame.port;
+    event.kind = frame.pause ? kPause : kResume;
+    event.arg = frame.traffic_class;
+    controls_.push(event);
+    rearm(back);
+  }
+  deferred_.clear();
+}
+
+void Engine::hold(std::uint32_t p, std::uint8_t c, bool on) {
+  Port& port = ports_[p];
+  advance(p, now_);
+  PortStats& stats = stats_[p];
+  if (on) {
+    port.held |= bit(c);
+    ++stats.pauses;
+    if (stats.paused_since.ps < 0) stats.paused_since = now_;
+  } else {
+    port.held &= static_cast<std::uint8_t>(~bit(c));
+    port.busy_until = std::max(port.busy_until, now_);
+    if (stats.paused_since.ps >= 0) stats.paused += now_ - stats.paused_since;
+    stats.paused_since = Time{-1};
+    advance(p, now_);
+  }
+  rearm(p);
+}
+
+void Engine::handle_control(const Event& event) {
+  if (event.kind == kTimeout) {
+    on_timeout(event);
+  } else if (event.kind == kLeft) {
+    ended_.push_back({event.target, event.arg, now_, 0, true});
+  } else {
+    hold(event.target, static_cast<std::uint8_t>(event.arg), event.kind == kPause);
+  }
+}
+
+void Engine::drop(std::uint32_t p, std::uint32_t k) {
+  ++stats_[p].drops;
+  if (packets_[k].kind == Kind::data) {
+    counters_.dropped += packets_[k].bytes;
+    in_network_ -= packets_[k].bytes;
+  }
+  free_packet(k);
+}
+
+// ---- ECN
+
+void Engine::mark(std::uint32_t q, Packet& packet) {
+  const EcnSpec& ecn = specs_[q].ecn;
+  const auto queued = static_cast<std::int64_t>(queue(q, packet.traffic_class).charge);
+  if (queued <= ecn.kmin) return;
+  if (queued < ecn.kmax) {
+    const double chance = ecn.pmax * static_cast<double>(queued - ecn.kmin) /
+                          static_cast<double>(ecn.kmax - ecn.kmin);
+    // By what the packet is, not by a stream of numbers: the order of handling does not matter.
+    std::uint64_t draw =
+        mix64(options_.seed ^ (std::uint64_t{flows_[packet.flow].serial} << 32 | q));
+    draw = mix64(draw + packet.seq * 0x9E37'79B9'7F4A'7C15ULL);
+    if (static_cast<double>(draw >> 11) * 0x1p-53 >= chance) return;
+  }
+  packet.flags |= kMarked;
+  ++stats_[q].marks;
+}
+
+// ---- credits
+
+void Engine::collect(Gate& gate, Time when) {
+  while (gate.returns != kNone && returns_[gate.returns].when <= when) {
+    const std::uint32_t r = gate.returns;
+    gate.charge += returns_[r].bytes;
+    gate.returns = returns_[r].next;
+    returns_[r].next = free_return_;
+    free_return_ = r;
+  }
+  if (gate.returns == kNone) gate.returns_tail = kNone;
+}
+
+// When so much credit is there, as far as known; Time::never() when nothing on its way suffices.
+Time Engine::credit_at(const Gate& gate, std::int64_t needed) const {
+  std::int64_t sum = gate.charge;
+  for (std::uint32_t r = gate.returns; r != kNone; r = returns_[r].next) {
+    sum += returns_[r].bytes;
+    if (sum >= needed) return returns_[r].when;
+  }
+  return Time::never();
+}
+
+bool Engine::take_credit(std::uint32_t p, std::uint8_t c, std::uint32_t charge, Time start) {
+  Gate& far = gate(p, c);
+  collect(far, start);
+  if (far.charge >= charge) {
+    far.charge -= charge;
+    return true;
+  }
+  // What the far node has sent until then may not be known yet. Only earlier commits matter, so ports that wait for each
+  // other in a ring ask for ever earlier times.
+  Port& port = ports_[p];
+  advance_all(port.to, start - port.reach - Time{1});
+  collect(far, start);
+  if (far.charge >= charge) {
+    far.charge -= charge;
+    return true;
+  }
+  far.starved = 1;
+  port.held |= bit(c);
+  ++stats_[p].stalls;
+  become_eager(port.to);
+  feed_from(p, c, charge);
+  return false;
+}
+
+// The tail of a packet leaves at `end`; its credit goes back.
+void Engine::give_credit(std::uint32_t in, std::uint8_t c, std::uint32_t charge, Time end) {
+  Gate& far = gate(in, c);
+  const Time when = end + ports_[in].reach;
+  std::uint32_t r = free_return_;
+  if (r == kNone) {
+    r = static_cast<std::uint32_t>(returns_.size());
+    returns_.push_back({});
+  } else {
+    free_return_ = returns_[r].next;
+  }
+  returns_[r] = {when, charge, kNone};
+  if (far.returns == kNone) {
+    far.returns = far.returns_tail = r;
+  } else if (returns_[far.returns_tail].when <= when) {
+    returns_[far.returns_tail].next = r;
+    far.returns_tail = r;
+  } else {
+    std::uint32_t* at = &far.returns;
+    while (*at != kNone && returns_[*at].when <= when) at = &returns_[*at].next;
+    returns_[r].next = *at;
+    *at = r;
+  }
+  if (far.starved != 0) feed_from(in, c, packets_[queue(in, c).head].charge);
+}
+
+// Ends the waiting of this class if its credit has come, or sets the alarm for it if it is on its way.
+void Engine::feed_from(std::uint32_t p, std::uint8_t c, std::uint32_t needed) {
+  Gate& far = gate(p, c);
+  const Time when = credit_at(far, needed);
+  if (when == Time::never()) return;
+  if (when > now_) {
+    wheel_.set(static_cast<std::uint32_t>(ports_.size()) + p, when);
+    return;
+  }
+  far.starved = 0;
+  --nodes_[ports_[p].to].eager;
+  ports_[p].held &= static_cast<std::uint8_t>(~bit(c));
+  ports_[p].busy_until = std::max(ports_[p].busy_until, when);
+}
+
+void Engine::feed(std::uint32_t p) {
+  for (std::uint8_t c = 0; c < options_.classes; ++c) {
+    if (gate(p, c).starved != 0) feed_from(p, c, packets_[queue(p, c).head].charge);
+  }
+}
+
+// ---- deadlock
+
+std::vector<std::uint32_t> Engine::waiting_cycle() const {
+  // A port that waits for the buffer behind it waits for the ports of that node that hold its packets and wait themselves.
+  std::vector<std::uint8_t> colour(ports_.size(), 0);
+  std::vector<std::uint32_t> path;
+  const auto waits = [&](std::uint32_t p) { return ports_[p].held != 0 && queued(p) > 0; };
+  const std::function<bool(std::uint32_t)> visit = [&](std::uint32_t p) {
+    colour[p] = 1;
+    path.push_back(p);
+    const Node& node = nodes_[ports_[p].to];
+    for (std::uint32_t i = node.first; i < node.first + node.count; ++i) {
+      const std::uint32_t q = node_ports_[i];
+      if (!waits(q) || !holds_packets_of(q, p)) continue;
+      if (colour[q] == 1) {
+        path.erase(path.begin(), std::ranges::find(path, q));
+        return true;
+      }
+      if (colour[q] == 0 && visit(q)) return true;
+    }
+    path.pop_back();
+    colour[p] = 2;
+    return false;
+  };
+  for (std::uint32_t p = 0; p < ports_.size(); ++p) {
+    if (colour[p] == 0 && waits(p) && visit(p)) return path;
+  }
+  return {};
+}
+
+bool Engine::holds_packets_of(std::uint32_t q, std::uint32_t in) const {
+  for (std::uint8_t c = 0; c < options_.classes; ++c) {
+    for (std::uint32_t k = queues_[q * options_.classes + c].head; k != kNone;
+         k = packets_[k].next) {
+      if (packets_[k].ingress == in) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace weft::packet

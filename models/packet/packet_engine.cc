@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/packet/packet_engine.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "sim/core/check.hpp"
+#include "sim/core/hash.hpp"
+
+namespace weft::packet {
+namespace {
+
+constexpr std::uint8_t bit(std::uint8_t traffic_class) {
+  return static_cast<std::uint8_t>(1U << traffic_class);
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options) : options_(std::move(options)), wheel_(0, 1_us) {
+  WEFT_CHECK(options_.classes >= 2 && options_.classes <= 8, options_.classes);
+  options_.weights.resize(options_.classes - 1, 1);
+}
+Engine::~Engine() = default;
+
+// ---- the machine
+
+std::uint32_t Engine::add_node(const NodeSpec& spec) {
+  Node node;
+  node.pool = spec.buffer;
+  node.alpha = spec.alpha;
+  node.endpoint = spec.endpoint;
+  nodes_.push_back(node);
+  return static_cast<std::uint32_t>(nodes_.size() - 1);
+}
+
+std::uint32_t Engine::add_port(const PortSpec& spec) {
+  specs_.push_back(spec);
+  return static_cast<std::uint32_t>(specs_.size() - 1);
+}
+
+void Engine::join(std::uint32_t port, std::uint32_t reverse) {
+  specs_[port].reverse = reverse;
+  specs_[reverse].reverse = port;
+}
+
+Path Engine::add_path(const std::vector<std::uint32_t>& ports, std::uint32_t transport_at) {
+  std::vector<PathHop> records;
+  for (std::uint32_t i = 0; i < ports.size(); ++i)
+    records.push_back(
+        {ports[i], i + 1, static_cast<std::uint16_t>(i + 1 < ports.size()), i == transport_at});
+  return add_path(std::move(records), 1);
+}
+
+Path Engine::add_path(std::vector<PathHop> records, std::uint32_t first_count) {
+  const auto base = static_cast<std::uint32_t>(hops_.size());
+  for (PathHop& record : records) {
+    record.next += base;
+    hops_.push_back(record);
+  }
+  for (std::uint32_t i = 0; i < first_count; ++i) {
+    Port& port = ports_[hops_[base + i].port];
+    if (port.source != kNone || !nodes_[specs_[hops_[base + i].port].from].endpoint) continue;
+    port.source = static_cast<std::uint32_t>(sources_.size());
+    sources_.emplace_back(options_.classes);
+  }
+  return {base, first_count};
+}
+
+void Engine::finish_build() {
+  const std::size_t count = specs_.size();
+  ports_.resize(count);
+  stats_.resize(count);
+  queues_.resize(count * options_.classes);
+  gates_.resize(count * options_.classes);
+  Time reach{0};
+  for (std::uint32_t p = 0; p < count; ++p) {
+    const PortSpec& spec = specs_[p];
+    Port& port = ports_[p];
+    port.reach = spec.delay + spec.processing;
+    port.from = spec.from;
+    port.to = spec.to;
+    port.guard = spec.guard;
+    port.cut_through = spec.cut_through;
+    port.marks = spec.ecn.kmax > 0;
+    set_wire(p, spec.wire, {});
+    reach = std::max(reach, port.reach + port.full_time);
+    if (spec.guard == Guard::credit) {
+      for (std::uint8_t c = 0; c < options_.classes; ++c) gate(p, c).charge = spec.credit;
+    }
+    ++nodes_[spec.from].count;
+  }
+  std::uint32_t first = 0;
+  for (Node& node : nodes_) {
+    node.first = std::exchange(first, first + node.count);
+    node.count = 0;
+  }
+  node_ports_.resize(count);
+  for (std::uint32_t p = 0; p < count; ++p) {
+    Node& node = nodes_[specs_[p].from];
+    node_ports_[node.first + node.count++] = p;
+  }
+  wheel_ = TimingWheel(2 * count, reach * 2);
+}
+
+void Engine::set_wire(std::uint32_t p, Bandwidth wire, Time now) {
+  Port& port = ports_[p];
+  now_ = std::max(now_, now);
+  advance(p, now_);
+  specs_[p].wire = wire;
+  if (wire.bps == 0) {
+    port.down = 1;
+  } else {
+    if (std::exchange(port.down, 0) != 0) port.busy_until = std::max(port.busy_until, now_);
+    Packet full{};
+    full.bytes = options_.grain;
+    full.kind = Kind::data;
+    port.full_time = Time::never();
+    port.full_time = wire_time(p, full);
+    port.control_time = static_cast<std::uint32_t>(
+        std::min<std::int64_t>(transfer_time(Bytes{kControlBytes}, wire).ps, 0xFFFF'FFFF));
+    advance(p, now_);
+  }
+  if (wheel_.size() > 0) rearm(p);
+}
+
+Time Engine::wire_time(std::uint32_t p, const Packet& packet) const {
+  const Port& port = ports_[p];
+  if (packet.kind != Kind::data) return {port.control_time};
+  if (packet.bytes == options_.grain && port.full_time < Time::never()) return port.full_time;
+  const PortSpec& spec = specs_[p];
+  std::int64_t wire = packet.bytes;
+  if (spec.payload > 0) wire += (packet.bytes + spec.payload - 1) / spec.payload * spec.overhead;
+  return transfer_time(Bytes{wire}, spec.wire);
+}
+
+std::uint32_t Engine::charge_of(std::uint32_t bytes) const {
+  const std::uint32_t whole = bytes == 0 ? kControlBytes : bytes + options_.header;
+  return (whole + options_.cell - 1) / options_.cell * options_.cell;
+}
+
+// ---- ports
+
+void Engine::advance(std::uint32_t p, Time until) {
+  Port& port = ports_[p];
+  while (port.busy_until <= until) {
+    if (port.leaving_ingress != kNone) release(port);
+    const auto classes = static_cast<std::uint8_t>(port.ready & ~port.held);
+    if (classes == 0 || port.down != 0 || !start_next(p, port, classes, until)) return;
+  }
+}
+
+// Commits the next packet if it can start by `until`. False when nothing more happens at this port until then.
+bool Engine::start_next(std::uint32_t p, Port& port, std::uint8_t classes, Time until) {
+  const std::uint8_t c = std::has_single_bit(classes)
+                             ? static_cast<std::uint8_t>(std::countr_zero(classes))
+                             : pick_class(p, classes);
+  Queue& from = queue(p, c);
+  std::uint32_t k = from.head;
+  Time start = port.busy_until;
+  if (k != kNone) {
+    start = std::max(start, packets_[k].when);
+  } else {
+    start = std::max(start, next_send(p, c));
+  }
+  if (start > until) {
+    if (start < Time::never()) {
+      wheel_.set(static_cast<std::uint32_t>(ports_.size()) + p, start);
+    } else {
+      port.ready &= static_cast<std::uint8_t>(~bit(c));
+    }
+    return false;
+  }
+  if (k == kNone) {
+    k = next_packet(p, c, start);
+    if (k == kNone) {  // no flow may send
+      port.ready &= static_cast<std::uint8_t>(~bit(c));
+      return true;
+    }
+    // It joins the queue, so that one without credit waits there.
+    from.head = from.tail = k;
+    from.charge += packets_[k].charge;
+  }
+  const Packet& packet = packets_[k];
+  if (port.guard == Guard::credit && !take_credit(p, c, packet.charge, start)) return true;
+  from.head = packet.next;
+  if (from.head == kNone) {
+    from.tail = kNone;
+    if (port.source == kNone || sources_[port.source][c].empty())
+      port.ready &= static_cast<std::uint8_t>(~bit(c));
+  }
+  from.charge -= packet.charge;
+  commit(p, port, k, std::max(start, port.busy_until));
+  return true;
+}
+
+void Engine::commit(std::uint32_t p, Port& port, std::uint32_t k, Time start) {
+  Packet& packet = packets_[k];
+  const Time wire = wire_time(p, packet);
+  Time head = wire;
+  if (port.cut_through && wire.ps > port.control_time) head = Time{port.control_time};
+  packet.when = start + head + port.reach;
+  packet.lag = static_cast<std::uint32_t>((wire - head).ps);
+  port.busy_until = start + wire;
+  if (packet.ingress != kNone) {
+    if (ports_[packet.ingress].guard == Guard::credit) {
+      give_credit(packet.ingress, packet.traffic_class, packet.charge, port.busy_until);
+    } else {
+      port.leaving_ingress = packet.ingress;
+      port.leaving_charge = packet.charge;
+      port.leaving_class = packet.traffic_class;
+    }
+  }
+  packet.next = kNone;
+  if (port.flight_head == kNone) {
+    port.flight_head = k;
+  } else {
+    packets_[port.flight_tail].next = k;
+  }
+  port.flight_tail = k;
+  if ((packet.flags & kLast) != 0 && port.source != kNone && flows_[packet.flow].tell_left)
+    tell_left(packet.flow, port.busy_until);
+  PortStats& stats = stats_[p];
+  stats.busy += wire;
+  if (packet.kind == Kind::data) {
+    ++stats.packets;
+    stats.bytes += packet.bytes;
+    ++counters_.hops;
+  } else {
+    ++stats.control_packets;
+    ++counters_.control_hops;
+  }
+}
+
+std::uint8_t Engine::pick_class(std::uint32_t p, std::uint8_t classes) {
+  if ((classes & 1) != 0) return 0;
+  // Weighted round robin: who has the least sent for its weight; packets of a class are nearly of one size.
+  std::uint8_t best = 0;
+  for (std::uint8_t c = 1; c < options_.classes; ++c) {
+    if ((classes & bit(c)) == 0) continue;
+    if (best == 0 || queue(p, c).deficit * options_.weights[best - 1U] <
+                         queue(p, best).deficit * options_.weights[c - 1U])
+      best = c;
+  }
+  if (++queue(p, best).deficit > 0xFFFF) {
+    for (std::uint8_t c = 1; c < options_.classes; ++c) queue(p, c).deficit = 0;
+  }
+  return best;
+}
+
+// Whether somebody waits for what this port commits.
+bool Engine::tells(const Port& port) const {
+  if (port.source == kNone) return false;
+  return std::ranges::any_of(sources_[port.source],
+                             [](const Ring& ring) { return ring.telling > 0; });
+}
+
+// The alarms that this port needs now.
+void Engine::rearm(std::uint32_t p) {
+  Port& port = ports_[p];
+  const auto start_alarm = static_cast<std::uint32_t>(ports_.size()) + p;
+  const bool more = (port.ready & ~port.held) != 0 && port.down == 0;
+  if (port.flight_head != kNone) {
+    wheel_.set(p, packets_[port.flight_head].when);
+  } else {
+    wheel_.cancel(p);
+    // What comes next has no event to be found by.
+    if (more && port.busy_until > now_) wheel_.set(start_alarm, port.busy_until);
+  }
+  if ((more || port.leaving_ingress != kNone) && port.busy_until > now_ &&
+      (nodes_[port.from].eager > 0 || tells(port))) {
+    wheel_.set(start_alarm, port.busy_until);
+  }
+}
+
+void Engine::on_arrival(std::uint32_t p) {
+  advance(p, now_);
+  Port& port = ports_[p];
+  while (port.flight_head != kNone && packets_[port.flight_head].when <= now_) {
+    const std::uint32_t k = port.flight_head;
+    port.flight_head = packets_[k].next;
+    if (port.flight_head == kNone) port.flight_tail = kNone;
+    deliver(p, k);
+  }
+  rearm(p);
+}
+
+void Engine::on_start(std::uint32_t p) {
+  Port& port = ports_[p];
+  if (port.guard == Guard::credit && port.held != 0) feed(p);
+  advance(p, now_);
+  rearm(p);
+}
+
+void Engine::deliver(std::uint32_t p, std::uint32_t k) {
+  const PathHop hop = hops_[packets_[k].hop];
+  if (hop.transport && !receive(p, k)) return;
+  if (hop.count == 0) {
+    if (packets_[k].kind == Kind::data) {
+      take_in(k);
+    } else {
+      hear(k);
+    }
+    return;
+  }
+  const std::uint32_t record =
+      hop.count == 1 ? hop.next : hop.next + choose(&hops_[hop.next], hop.count, packets_[k]);
+  const std::uint32_t q = hops_[record].port;
+  advance(q, now_);
+  Packet& packet = packets_[k];
+  packet.hop = record;
+  packet.ingress = p;
+  if (ports_[p].guard != Guard::credit && !admit(p, q, packet)) return drop(q, k);
+  packet.when = now_;
+  if (packet.lag > 0) {
+    // Behind the header, but not so that the wire runs out of bits.
+    packet.when = std::max(now_, now_ + Time{packet.lag} - wire_time(q, packet));
+  }
+  enqueue(q, k);
+}
+
+void Engine::enqueue(std::uint32_t q, std::uint32_t k) {
+  Packet& packet = packets_[k];
+  Port& port = ports_[q];
+  const std::uint8_t c = packet.traffic_class;
+  Queue& to = queue(q, c);
+  to.charge += packet.charge;
+  if (to.charge > stats_[q].peak_queue) stats_[q].peak_queue = to.charge;
+  if (port.marks && packet.kind == Kind::data) mark(q, packet);
+  packet.next = kNone;
+  if (to.head == kNone) {
+    to.head = k;
+  } else {
+    packets_[to.tail].next = k;
+  }
+  to.tail = k;
+  port.ready |= bit(c);
+  advance(q, now_);
+  rearm(q);
+}
+
+std::uint32_t Engine::choose(const PathHop* records, std::uint32_t count, const Packet& packet) {
+  const Flow& flow = flows_[packet.flow];
+  if (options_.spread == Spread::backlog) {
+    std::uint32_t best = 0;
+    Time least = Time::never();
+    const auto turn = static_cast<std::uint32_t>(
+        mix64(flow.label + packet.seq * 0x9E37'79B9'7F4A'7C15ULL) % count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t at = (turn + i) % count, p = records[at].port;
+      advance(p, now_);
+      rearm(p);
+      const Port& port = ports_[p];
+      if (port.down != 0) continue;
+      const double queued = queue(p, packet.traffic_class).charge;
+      const Time wait = std::max(Time{0}, port.busy_until - now_) +
+                        Time{static_cast<std::int64_t>(
+                            queued * static_cast<double>(port.full_time.ps) / options_.grain)};
+      if (wait < least) {
+        least = wait;
+        best = at;
+      }
+    }
+    return best;
+  }
+  std::uint64_t label = flow.label;
+  if (options_.spread == Spread::spray || options_.spread == Spread::flowlet)
+    label += packet.seq * 0x9E37'79B9'7F4A'7C15ULL;
+  return static_cast<std::uint32_t>(mix64(label ^ (std::uint64_t{records->port} << 32)) % count);
+}
+
+// ---- time
+
+Time Engine::next_event() { return std::min(wheel_.next(), controls_.next_time()); }
+
+void Engine::run(Time until, std::uint64_t most_alarms) {
+  const std::uint64_t last = most_alarms > ~std::uint64_t{0} - counters_.alarms
+                                 ? ~std::uint64_t{0}
+                                 : counters_.alarms + most_alarms;
+  const auto ports = static_cast<std::uint32_t>(ports_.size());
+  while (ended_.empty() && counters_.alarms < last) {
+    const Time control = controls_.next_time();
+    const Time alarm = wheel_.next();
+    if (std::min(control, alarm) > until || std::min(control, alarm) == Time::never()) break;
+    if (control <= alarm) {
+      const Event event = controls_.pop();
+      now_ = event.when;
+      ++counters_.controls;
+      handle_control(event);
+    } else {
+      now_ = alarm;
+      const std::uint32_t id = wheel_.pop();
+      ++counters_.alarms;
+      if (id < ports) {
+        on_arrival(id);
+      } else {
+        on_start(id - ports);
+      }
+    }
+    if (!deferred_.empty()) send_pauses();
+  }
+}
+
+std::size_t Engine::memory() const {
+  return ports_.size() * (sizeof(Port) + sizeof(PortSpec) + sizeof(PortStats)) +
+         queues_.size() * sizeof(Queue) + gates_.size() * sizeof(Gate) +
+         hops_.size() * sizeof(PathHop) + packets_.most() * sizeof(Packet) +
+         flows_.size() * sizeof(Flow);
+}
+
+std::int64_t Engine::queued(std::uint32_t p) const {
+  std::int64_t sum = 0;
+  for (std::uint8_t c = 0; c < options_.classes; ++c)
+    sum += queues_[p * options_.classes + c].charge;
+  return sum;
+}
+
+void Engine::check_conservation() const {
+  WEFT_CHECK(counters_.injected ==
+                 counters_.delivered + counters_.dropped + counters_.discarded + in_network_,
+             counters_.injected);
+}
+
+}  // namespace weft::packet

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets through ports, switches and endpoints: queues, shared buffers with PFC and ECN, credits, loss, retransmission.
+//
+// One event per packet-hop. A port commits a packet when its first bit leaves, and what is committed is never revoked, so the
+// arrival at the far end is known then. Each port has a list of what is in flight and one alarm for the next arrival. Nothing
+// else is scheduled: when anything looks at a port at time t, advance(port, t) first makes up what it did until t, packet by
+// packet, each at its own exact time. Buffers are charged when a packet's head arrives and freed when its tail has left.
+//
+//   Where laziness could show, it ends. A switch whose ingress is above XOFF, or out of credit for somebody, is *eager*: its
+//   ports also have an alarm at the end of each packet, so that XON and credits leave in time. A decision that depends on the
+//   fill of the whole buffer is taken from upper bounds when that is safe; otherwise all ports of the switch are advanced first.
+//
+// Ties: of one instant, what a port starts comes before what arrives at it; control events before alarms; alarms by port.
+// A naive engine without laziness (tests/packet) agrees to the picosecond.
+//
+// Conservation: payload injected = delivered + dropped + in the network; checked at the end of every run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "models/packet/congestion.hpp"
+#include "models/packet/packet.hpp"
+#include "sim/engine/event_queue.hpp"
+#include "sim/engine/timing_wheel.hpp"
+
+namespace weft::packet {
+
+// Which of several ways a packet takes at a node.
+enum class Spread : std::uint8_t {
+  hash,     // by the flow's label: one way
+  flowlet,  // by a label that changes after a gap
+  spray,    // by a label that changes with every packet
+  backlog   // the port that would send it first
+};
+
+// ECN marking probability: 0 below kmin, rising to pmax at kmax, 1 above (Zhu et al., DCQCN, SIGCOMM 2015, fig. 5).
+struct EcnSpec {
+  std::int64_t kmin = 0, kmax = 0;  // bytes queued at the egress port; kmax 0: no marking
+  double pmax = 0;
+};
+
+struct NodeSpec {
+  bool endpoint = false;    // sends and takes in data; its buffer is not counted
+  std::int64_t buffer = 0;  // shared by all ports, without headroom; 0: no limit
+  double alpha =
+      1;  // dynamic threshold: a port may hold alpha times what is free (Choudhury and Hahne, 1998)
+};
+
+struct PortSpec {
+  std::uint32_t from = 0, to = 0;
+  std::uint32_t reverse = kNone;
+  Bandwidth wire;             // what carries payload and headers
+  std::int64_t payload = 0;   // of the largest packet of the link's own; 0: no headers
+  std::int64_t overhead = 0;  // bytes that each such packet adds
+  Time delay{0};              // propagation
+  Time processing{0};         // at the far end, before the packet may go on
+  bool cut_through = false;   // the far end forwards behind the header
+  Guard guard = Guard::endpoint;
+  std::int64_t reserve = 0;   // pause: bytes of this link and class outside the shared pool
+  std::int64_t xoff = 0;      // pause: fixed threshold; 0: alpha times what is free
+  std::int64_t xon = 0;       // pause: XON when this much below the threshold that paused
+  std::int64_t headroom = 0;  // pause: bytes for what still arrives after XOFF
+  Time response{0};           // pause: from the arrival of PAUSE until it takes effect
+  std::int64_t credit = 0;    // credit: bytes of buffer for each class
+  EcnSpec ecn;                // of the queue in front of this link
+};
+
+enum class Recovery : std::uint8_t { none, go_back_n, selective };
+
+struct FlowSpec {
+  std::int64_t bytes = 0;
+  Path path, back;  // data, and what is acknowledged
+  std::uint8_t traffic_class = 1;
+  Recovery recovery = Recovery::none;
+  std::uint32_t ack_every = 1;  // packets; the last is always acknowledged
+  Time cnp_interval{0};         // of one flow at the receiver; 0: none are sent
+  Time timeout{
+      0};  // without progress until the sender starts again at the first unacknowledged packet
+  Bandwidth cap{0};
+  std::unique_ptr<CongestionControl> congestion;  // none: as fast as the port takes it
+  bool tell_left = false;                         // also when the last byte has left
+  std::uint64_t label = 0;
+  std::uint64_t tag = 0;
+};
+
+struct EngineOptions {
+  std::uint32_t grain = 4096;  // payload of a packet
+  std::uint32_t header = 0;    // bytes of buffer that a packet takes beyond its payload
+  std::uint32_t cell = 1;      // buffers are counted in cells of this many bytes
+  std::uint32_t classes = 2;   // class 0 is control and goes first; the others share by weight
+  std::vector<std::uint32_t> weights;  // of classes 1 ..; equal when empty
+  Spread spread = Spread::hash;
+  Time flowlet_gap{0};
+  std::uint64_t seed = 1;
+};
+
+struct PortStats {
+  std::uint64_t packets = 0, control_packets = 0;
+  std::int64_t bytes = 0;  // payload
+  Time busy{0};
+  std::uint32_t peak_queue = 0;  // bytes
+  std::uint64_t marks = 0, drops = 0;
+  std::uint64_t pauses = 0, stalls = 0;  // times it had to stop: by PFC, for lack of credit
+  Time paused{0}, paused_since{-1};
+};
+
+struct EngineCounters {
+  std::uint64_t hops = 0, control_hops = 0, alarms = 0, controls = 0;
+  std::uint64_t retransmitted = 0, timeouts = 0, naks = 0, cnps = 0;
+  std::int64_t injected = 0, delivered = 0, dropped = 0,
+               discarded = 0;  // payload; discarded: by the receiving NIC
+};
+
+struct FlowEnd {
+  std::uint32_t flow;
+  std::uint64_t tag;
+  Time when;
+  std::int64_t retransmitted;  // bytes
+  bool left = false;           // not arrived yet: the last byte has left
+};
+
+class Engine {
+ public:
+  explicit Engine(EngineOptions options);
+  ~Engine();
+
+  std::uint32_t add_node(const NodeSpec& spec);
+  std::uint32_t add_port(const PortSpec& spec);
+  void join(std::uint32_t port, std::uint32_t reverse);
+  Path add_path(const std::vector<std::uint32_t>& ports, std::uint32_t transport_at = kNone);
+  Path add_path(std::vector<PathHop> records, std::uint32_t first_count);
+  void finish_build();
+
+  std::uint32_t start(FlowSpec spec, Time now);
+
+  Time next_event();
+  // Handles everything up to `until`, but stops behind an event at which a flow ended, or
+  // after that many alarms.
+  void run(Time until, std::uint64_t most_alarms = ~std::uint64_t{0});
+  std::vector<FlowEnd>& ended() { return ended_; }
+  Time now() const { return now_; }
+
+  void set_wire(std::uint32_t port, Bandwidth wire, Time now);
+
+  std::size_t port_count() const { return ports_.size(); }
+  const PortSpec& spec(std::uint32_t port) const { return specs_[port]; }
+  const PortStats& stats(std::uint32_t port) const { return stats_[port]; }
+  const EngineCounters& counters() const { return counters_; }
+  std::size_t most_packets() const { return packets_.most(); }
+  std::size_t memory() const;
+
+  // Ports that wait for each other, when nothing can move any more; empty when the flows just cannot send.
+  std::vector<std::uint32_t> waiting_cycle() const;
+  std::int64_t queued(std::uint32_t port) const;
+  // Payload injected = delivered + dropped + discarded + in the network.
+  void check_conservation() const;
+
+ private:
+  friend struct EngineTest;
+  struct Node {
+    std::int64_t used = 0, pool = 0;  // of the shared buffer; pool 0: no limit
+    double alpha = 1;
+    std::uint32_t eager = 0;             // ingress gates that are paused or starved
+    std::uint32_t first = 0, count = 0;  // ports that leave it, in node_ports_
+    bool endpoint = false;
+  };
+  struct Return {
+    Time when;
+    std::uint32_t bytes, next;
+  };
+  // Flows that start at one port.
+  struct Waiting {
+    Time when;
+    std::uint32_t flow;
+    bool operator>(const Waiting& other) const {
+      return when != other.when ? when > other.when : flow > other.flow;
+    }
+  };
+  struct Ring {
+    std::vector<std::uint32_t> flows;  // may send, in turn; from `head` on
+    std::size_t head = 0;
+    std::uint32_t telling = 0;  // flows that want to know when they have left
+    std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> later;  // paced
+    bool empty() const { return head == flows.size() && later.empty(); }
+  };
+  using Source = std::vector<Ring>;  // by class
+  struct Flow {
+    Path path, back;
+    std::uint32_t packets = 0, next = 0, acked = 0;         // sender
+    std::uint32_t expected = 0, accepted = 0, arrived = 0;  // receiver: NIC in order, NIC, memory
+    std::uint32_t window = 0, last_bytes = 0, ack_every = 1, since_ack = 0;
+    std::uint32_t alive = 0;   // its packets in the network
+    std::uint32_t serial = 0;  // of the flow, never reused
+    std::uint8_t traffic_class = 1, echo = 0;
+    Recovery recovery = Recovery::none;
+    bool ended = false, in_use = false, nak_sent = false, tell_left = false;
+    Time next_time{0};  // pacing: not before
+    Time progress{0}, timeout{0}, cnp_interval{0}, last_cnp{-1}, last_sent{0};
+    double ps_per_byte = 0;  // pacing; 0: none
+    Bandwidth cap{0};
+    std::uint64_t listed = 0;  // by first record of the path: in the ring of that port
+    std::uint64_t label = 0, tag = 0;
+    std::int64_t retransmitted = 0;
+    // selective: bitmaps of what the receiver has and of what the sender knows of it; what to send again, from `resent` on
+    std::vector<std::uint64_t> received, known;
+    std::vector<std::uint32_t> resend;
+    std::uint32_t resent = 0, searched = 0;  // searched: gaps before it have been sent again
+    std::unique_ptr<CongestionControl> congestion;
+  };
+  enum : std::uint32_t { kPause, kResume, kTimeout, kLeft };
+  struct Deferred {
+    std::uint32_t port;
+    std::uint8_t traffic_class;
+    bool pause;
+  };
+
+  // packet_engine.cc
+  void advance(std::uint32_t p, Time until);
+  bool tells(const Port& port) const;
+  bool start_next(std::uint32_t p, Port& port, std::uint8_t classes, Time until);
+  void commit(std::uint32_t p, Port& port, std::uint32_t k, Time start);
+  void rearm(std::uint32_t p);
+  void on_arrival(std::uint32_t p);
+  void on_start(std::uint32_t p);
+  void deliver(std::uint32_t p, std::uint32_t k);
+  void enqueue(std::uint32_t q, std::uint32_t k);
+  std::uint32_t choose(const PathHop* records, std::uint32_t count, const Packet& packet);
+  std::uint8_t pick_class(std::uint32_t p, std::uint8_t classes);
+  Time wire_time(std::uint32_t p, const Packet& packet) const;
+  std::uint32_t charge_of(std::uint32_t bytes) const;
+  void hold(std::uint32_t p, std::uint8_t c, bool on);
+  void handle_control(const Event& event);
+  Queue& queue(std::uint32_t p, std::uint8_t c) { return queues_[p * options_.classes + c]; }
+  Gate& gate(std::uint32_t p, std::uint8_t c) { return gates_[p * options_.classes + c]; }
+
+  // buffers.cc
+  bool admit(std::uint32_t in, std::uint32_t out, const Packet& packet);
+  void release(Port& port);
+  void give_back_buffer(std::uint32_t in, const Packet& packet);
+  void mark(std::uint32_t q, Packet& packet);
+  bool take_credit(std::uint32_t p, std::uint8_t c, std::uint32_t charge, Time start);
+  void feed_from(std::uint32_t p, std::uint8_t c, std::uint32_t needed);
+  Time credit_at(const Gate& gate, std::int64_t needed) const;
+  std::int64_t dynamic_threshold(const Node& node) const;
+  std::int64_t threshold(const Node& node, const PortSpec& spec) const;
+  bool holds_packets_of(std::uint32_t q, std::uint32_t in) const;
+  void give_credit(std::uint32_t in, std::uint8_t c, std::uint32_t charge, Time when);
+  void feed(std::uint32_t p);
+  void collect(Gate& gate, Time when);
+  void become_eager(std::uint32_t node);
+  void advance_all(std::uint32_t node, Time until);
+  void send_pauses();
+  void drop(std::uint32_t port, std::uint32_t k);
+
+  // transport.cc
+  std::uint32_t next_packet(std::uint32_t p, std::uint8_t c,
+                            Time start);  // of the flows that start here
+  Time next_send(std::uint32_t p, std::uint8_t c) const;
+  bool may_send(const Flow& flow) const;
+  void list(std::uint32_t f);
+  void tell_left(std::uint32_t f, Time when);
+  void unlist(std::uint32_t f, std::uint32_t p);
+  void lost(std::uint32_t f, const Packet& nak);
+  bool receive(std::uint32_t in, std::uint32_t k);  // at the NIC; false when the packet is used up
+  void take_in(std::uint32_t k);                    // at the endpoint
+  void hear(std::uint32_t k);                       // ack, NAK or CNP at the sender
+  void reply(std::uint32_t f, Kind kind, std::uint32_t seq, std::uint32_t beyond, Time sent,
+             std::uint8_t flags = 0);
+  void pace(Flow& flow);
+  void pace_at(Flow& flow, Time now);
+  void on_timeout(const Event& event);
+  void retire(std::uint32_t f);
+  void free_packet(std::uint32_t k);
+
+  EngineOptions options_;
+  std::vector<Port> ports_;
+  std::vector<Queue> queues_;  // port * classes + class
+  std::vector<Gate> gates_;
+  std::vector<PortSpec> specs_;
+  std::vector<PortStats> stats_;
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> node_ports_;
+  std::vector<PathHop> hops_;
+  std::vector<Source> sources_;
+  PacketSlab packets_;
+  std::vector<Return> returns_;
+  std::uint32_t free_return_ = kNone;
+  std::vector<Flow> flows_;
+  std::vector<std::uint32_t> free_flows_;
+  std::vector<Deferred> deferred_;
+  std::vector<FlowEnd> ended_;
+  TimingWheel wheel_;
+  EventQueue<> controls_;
+  EngineCounters counters_;
+  Time now_{0};
+  std::uint32_t serial_ = 0;
+  std::int64_t in_network_ = 0;
+};
+
+}  // namespace weft::packet

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/packet/packet_network.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/core/check.hpp"
+#include "sim/core/diagnostics.hpp"
+#include "sim/core/hash.hpp"
+
+namespace weft {
+namespace {
+
+using packet::Guard;
+using packet::kNone;
+
+// Production values of the HPCC authors per 25 Gb/s of the port: Kmin 100 KB, Kmax 400 KB.
+constexpr std::int64_t kKminPer25G = 100'000, kKmaxPer25G = 400'000;
+// Alarms between two looks at the caller (progress, interrupts).
+constexpr std::uint64_t kAlarmsPerLook = 1 << 20;
+
+std::int64_t bytes_in(Time time, Bandwidth rate) {
+  return static_cast<std::int64_t>(time.seconds() * rate.bytes_per_s());
+}
+
+bool by_credits(LinkClass link_class) { return link_class != LinkClass::ethernet; }
+
+// Where data may rest without an end to the room: memories.
+bool is_memory(NodeKind kind) {
+  return kind == NodeKind::gpu || kind == NodeKind::dram || kind == NodeKind::cxl_memory ||
+         kind == NodeKind::storage;
+}
+
+std::int64_t grain_of(const Fabric& fabric, const PacketSpec& spec) {
+  if (spec.grain) return spec.grain->count;
+  for (const NodeId nic : fabric.nics()) {
+    for (const LinkId l : fabric.out_links(nic)) {
+      const Link& link = fabric.link(l);
+      if (link.tier == Tier::access && fabric.laws()[link.law].payload.count > 0)
+        return fabric.laws()[link.law].payload.count;
+    }
+  }
+  return 4096;
+}
+
+std::int64_t header_of(const Fabric& fabric) {
+  for (const NodeId nic : fabric.nics()) {
+    for (const LinkId l : fabric.out_links(nic)) {
+      const Link& link = fabric.link(l);
+      if (link.tier == Tier::access) return fabric.laws()[link.law].overhead.count;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+packet::EngineOptions PacketNetwork::engine_options(const Fabric& fabric, const PacketSpec& spec,
+                                                    std::uint64_t seed) {
+  packet::EngineOptions options;
+  options.grain = static_cast<std::uint32_t>(grain_of(fabric, spec));
+  options.header = static_cast<std::uint32_t>(header_of(fabric));
+  options.cell = static_cast<std::uint32_t>(spec.cell.count);
+  options.flowlet_gap = spec.flowlet_gap;
+  options.seed = seed;
+  switch (fabric.routing()) {
+    case Routing::spray:
+      options.spread = packet::Spread::spray;
+      break;
+    case Routing::flowlet:
+      options.spread = packet::Spread::flowlet;
+      break;
+    default:
+      options.spread = packet::Spread::backlog;  // also the planes inside a server
+  }
+  return options;
+}
+
+PacketNetwork::PacketNetwork(const NetworkOptions& options)
+    : fabric_(*options.fabric),
+      spec_(*options.packet),
+      engine_(engine_options(fabric_, spec_, options.seed)) {
+  bool ethernet = false;
+  for (std::uint32_t l = 0; l < fabric_.link_count() && !ethernet; ++l)
+    ethernet = fabric_.link(LinkId{l}).link_class == LinkClass::ethernet;
+  std::string name = spec_.congestion_control;
+  if (name.empty()) name = ethernet ? "dcqcn" : "none";
+  congestion_ = packet::find_congestion_control(name);
+  WEFT_CHECK(congestion_ != nullptr, name);
+  setting("grain", to_text(Bytes{grain_of(fabric, spec)}),
+          spec.grain ? "given" : "MTU of the NICs");
+  setting("congestion control", name, spec_.congestion_control.empty() ? "default" : "given");
+  build(options.hypothetical);
+}
+
+void PacketNetwork::setting(std::string name, std::string value, std::string source) {
+  for (const Setting& known : settings_) {
+    if (known.name == name && known.value == value) return;
+  }
+  settings_.push_back({std::move(name), std::move(value), std::move(source)});
+}
+
+void PacketNetwork::build(bool hypothetical) {
+  for (std::uint32_t n = 0; n < fabric_.node_count(); ++n) {
+    const Node& node = fabric_.node(NodeId{n});
+    packet::NodeSpec made;
+    made.endpoint = is_memory(node.kind);
+    made.alpha = spec_.alpha;
+    if (node.kind == NodeKind::network_switch) {
+      const SwitchSpec& model = fabric_.network()->switch_model;
+      std::int64_t headroom = 0;
+      for (const LinkId l : fabric_.out_links(NodeId{n})) {
+        const packet::PortSpec port = port_spec(fabric_.link(l).reverse);
+        if (port.guard == Guard::pause) headroom += port.headroom;
+      }
+      const std::int64_t buffer = spec_.buffer   ? spec_.buffer->count
+                                  : model.buffer ? model.buffer->count
+                                                 : 0;
+      if (buffer > 0 && headroom > 0 && !hypothetical) {
+        made.buffer = buffer - headroom;
+        if (made.buffer < 4 * std::int64_t{grain_of(fabric_, spec_)}) {
+          throw LimitReached(fmt::format(
+              "the headroom of {}'s ports takes {} of its buffer of {}: give \"pfc\": "
+              "{{\"headroom\"}} or a "
+              "larger \"buffer\"",
+              fabric_.name(NodeId{n}), to_text(Bytes{headroom}), to_text(Bytes{buffer})));
+        }
+      } else {
+        made.buffer = buffer;
+      }
+    }
+    engine_.add_node(made);
+  }
+  for (std::uint32_t l = 0; l < fabric_.link_count(); ++l) engine_.add_port(port_spec(LinkId{l}));
+  engine_.finish_build();
+}
+
+packet::PortSpec PacketNetwork::port_spec(LinkId id) {
+  const Link& link = fabric_.link(id);
+  const LinkLaw& law = fabric_.laws()[link.law];
+  const Node& to = fabric_.node(link.to);
+  packet::PortSpec port;
+  port.from = link.from.v;
+  port.to = link.to.v;
+  port.reverse = link.reverse.v;
+  port.payload = law.payload.count;
+  port.overhead = law.overhead.count;
+  port.wire = link.rate;
+  if (law.payload.count > 0) {
+    port.wire.bps = static_cast<std::int64_t>(
+        static_cast<double>(link.rate.bps) *
+            static_cast<double>(law.payload.count + law.overhead.count) / law.payload.value() +
+        0.5);
+  }
+  port.delay = link.delay;
+  const bool memory = is_memory(to.kind);
+  port.processing = memory ? Time{0} : to.latency;
+  port.cut_through = !memory && spec_.cut_through;
+  const std::int64_t grain = grain_of(fabric_, spec_) + header_of(fabric_);
+  const std::int64_t round_trip = bytes_in(2 * (port.delay + port.processing), port.wire);
+  if (memory) {
+    port.guard = Guard::endpoint;
+  } else if (by_credits(link.link_class)) {
+    port.guard = Guard::credit;
+    port.credit = spec_.credit ? spec_.credit->count : 2 * round_trip + 4 * grain;
+    if (port.credit < grain) {
+      throw LimitReached(fmt::format("a credit of {} does not hold one packet of {}",
+                                     to_text(Bytes{port.credit}), to_text(Bytes{grain})));
+    }
+  } else if (spec_.pfc.enabled) {
+    port.guard = Guard::pause;
+    port.xoff = spec_.pfc.xoff ? spec_.pfc.xoff->count : 0;
+    port.xon = spec_.pfc.xon ? spec_.pfc.xon->count : 2 * grain;
+    port.response = spec_.pfc.response;
+    port.headroom = spec_.pfc.headroom ? spec_.pfc.headroom->count
+                                       : round_trip + bytes_in(spec_.pfc.response, port.wire) +
+                                             2 * grain + packet::kControlBytes;
+    setting("PFC headroom", to_text(Bytes{port.headroom}),
+            spec_.pfc.headroom ? "given"
+                               : fmt::format("{} at {}", to_text(link.delay), to_text(link.raw)));
+  } else {
+    port.guard = Guard::drop;
+  }
+  if (link.link_class == LinkClass::ethernet && spec_.ecn.enabled &&
+      fabric_.node(link.from).kind == NodeKind::network_switch) {
+    const double scale = static_cast<double>(link.raw.bps) / 25e9;
+    port.ecn.kmin =
+        spec_.ecn.kmin ? spec_.ecn.kmin->count : static_cast<std::int64_t>(scale * kKminPer25G);
+    port.ecn.kmax = spec_.ecn.kmax ? spec_.ecn.kmax->count
+                                   : std::max(port.ecn.kmin + 1,
+                                              static_cast<std::int64_t>(scale * kKmaxPer25G));
+    port.ecn.pmax = spec_.ecn.pmax;
+    setting("ECN Kmin, Kmax, Pmax",
+            fmt::format("{}, {}, {}", to_text(Bytes{port.ecn.kmin}), to_text(Bytes{port.ecn.kmax}),
+                        port.ecn.pmax),
+            spec_.ecn.kmin ? "given" : fmt::format("scaled to {}", to_text(link.raw)));
+  }
+  return port;
+}
+
+// ---- ways
+
+bool PacketNetwork::crosses_network(LinkId id) const {
+  const Link& link = fabric_.link(id);
+  const Node &from = fabric_.node(link.from), &to = fabric_.node(link.to);
+  return !from.server.valid() || !to.server.valid() || from.server != to.server;
+}
+
+// Records of a graph of links from the node where it begins: a block per node, in order of distance.
+packet::Path PacketNetwork::add_path(const std::vector<LinkId>& links) {
+  std::map<std::uint32_t, std::vector<LinkId>> out;
+  std::set<std::uint32_t> heads;
+  for (const LinkId l : links) {
+    out[fabric_.link(l).from.v].push_back(l);
+    heads.insert(fabric_.link(l).to.v);
+  }
+  // A way that passes a node twice is a chain: its order is that of the links.
+  bool chain = true;
+  for (std::size_t i = 0; i + 1 < links.size(); ++i)
+    chain = chain && fabric_.link(links[i]).to == fabric_.link(links[i + 1]).from;
+  const auto is_transport = [&](LinkId l) {
+    return crosses_network(l) && fabric_.node(fabric_.link(l).to).kind == NodeKind::nic;
+  };
+  std::vector<packet::PathHop> records;
+  if (chain) {
+    for (std::uint32_t i = 0; i < links.size(); ++i)
+      records.push_back({links[i].v, i + 1, static_cast<std::uint16_t>(i + 1 < links.size()),
+                         is_transport(links[i])});
+    return engine_.add_path(std::move(records), 1);
+  }
+  std::vector<std::uint32_t> begins;
+  for (const auto& [node, unused] : out) {
+    if (!heads.contains(node)) begins.push_back(node);
+  }
+  if (begins.size() != 1) {
+    throw LimitReached(
+        "not yet: several senders in one flow at packet level; use an algorithm of weft's own, "
+        "expanded");
+  }
+  std::map<std::uint32_t, std::uint32_t> block;  // node -> first record
+  std::vector<std::uint32_t> order = begins;
+  std::uint32_t size = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (block.contains(order[i]) || !out.contains(order[i])) continue;
+    block[order[i]] = size;
+    size += static_cast<std::uint32_t>(out[order[i]].size());
+    for (const LinkId l : out[order[i]]) order.push_back(fabric_.link(l).to.v);
+  }
+  records.resize(size);
+  for (const auto& [node, first] : block) {
+    for (std::uint32_t i = 0; i < out[node].size(); ++i) {
+      const LinkId l = out[node][i];
+      const std::uint32_t to = fabric_.link(l).to.v;
+      packet::PathHop& record = records[first + i];
+      record.port = l.v;
+      record.transport = is_transport(l);
+      if (const auto next = block.find(to); next != block.end()) {
+        record.next = next->second;
+        record.count = static_cast<std::uint16_t>(out[to].size());
+      }
+    }
+  }
+  return engine_.add_path(std::move(records),
+                          static_cast<std::uint32_t>(out[begins.front()].size()));
+}
+
+PacketNetwork::Way PacketNetwork::make_way(std::span<const Share> shares) {
+  Way way;
+  std::vector<LinkId> links, back;
+  for (const Share& share : shares) {
+    if (share.resource < fabric_.link_count()) links.emplace_back(share.resource);
+  }
+  for (const LinkId l : links) {
+    if (!crosses_network(l)) continue;
+    const Link& link = fabric_.link(l);
+    if (way.line_rate.bps == 0) way.line_rate = Bandwidth{engine_.spec(l.v).wire};
+    back.push_back(link.reverse);
+    way.lossy = way.lossy || link.link_class == LinkClass::ethernet;
+    way.round_trip += 2 * (link.delay + fabric_.node(link.to).latency) +
+                      transfer_time(Bytes{grain_of(fabric_, spec_)}, link.rate);
+  }
+  way.transport = !back.empty();
+  way.path = add_path(links);
+  if (way.transport) {
+    std::ranges::reverse(back);
+    way.back = add_path(back);
+  }
+  return way;
+}
+
+const PacketNetwork::Way& PacketNetwork::way_of(const FlowRequest& request) {
+  const auto [found, fresh] = ways_.try_emplace(request.way);
+  if (fresh) found->second = make_way(request.shares);
+  return found->second;
+}
+
+// ---- flows
+
+FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
+  std::uint32_t slot = 0;
+  if (free_slots_.empty()) {
+    slot = static_cast<std::uint32_t>(tags_.size());
+    tags_.emplace_back();
+    left_tags_.emplace_back();
+    extras_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  tags_[slot] = request.tag;
+  left_tags_[slot] = request.left_tag.value_or(0);
+  extras_[slot] = request.latency > request.wire ? request.latency - request.wire : Time{0};
+  if (request.shares.empty() || request.size.count <= 0) {
+    if (request.left_tag) late_.push({now, order_++, *request.left_tag, slot});
+    late_.push({now + request.latency, order_++, request.tag, slot});
+    free_slots_.push_back(slot);
+    return FlowId{slot};
+  }
+  const Way& way = way_of(request);
+  packet::FlowSpec flow;
+  flow.bytes = request.size.count;
+  flow.path = way.path;
+  flow.cap = request.cap;
+  flow.label = mix64(request.way + 1);
+  flow.tag = slot;
+  flow.tell_left = request.left_tag.has_value();
+  if (way.transport) {
+    flow.back = way.back;
+    flow.ack_every = static_cast<std::uint32_t>(spec_.ack_every);
+    const bool lossy = way.lossy;
+    switch (spec_.recovery) {
+      case LossRecovery::automatic:
+        flow.recovery =
+            lossy && !spec_.pfc.enabled ? packet::Recovery::go_back_n : packet::Recovery::none;
+        break;
+      case LossRecovery::none:
+        break;
+      case LossRecovery::go_back_n:
+        flow.recovery = packet::Recovery::go_back_n;
+        break;
+      case LossRecovery::selective:
+        flow.recovery = packet::Recovery::selective;
+        break;
+    }
+    flow.timeout = spec_.timeout;
+    if (congestion_->needs_cnp) flow.cnp_interval = 50_us;  // N of DCQCN
+    flow.congestion = congestion_->make(
+        {way.line_rate, way.round_trip, static_cast<std::uint32_t>(grain_of(fabric_, spec_)), now});
+  } else {
+    flow.ack_every = 0;
+  }
+  engine_.start(std::move(flow), now);
+  return FlowId{slot};
+}
+
+// Takes over what has ended in the engine.
+void PacketNetwork::gather() {
+  for (const packet::FlowEnd& end : engine_.ended()) {
+    const auto slot = static_cast<std::uint32_t>(end.tag);
+    if (end.left) {
+      done_.push_back({FlowId{slot}, left_tags_[slot], end.when});
+      continue;
+    }
+    if (extras_[slot].ps > 0) {
+      late_.push({end.when + extras_[slot], order_++, tags_[slot], slot});
+    } else {
+      done_.push_back({FlowId{slot}, tags_[slot], end.when});
+    }
+    free_slots_.push_back(slot);
+  }
+  if (!engine_.ended().empty()) engine_.check_conservation();
+  engine_.ended().clear();
+}
+
+Time PacketNetwork::run_until(Time horizon) {
+  while (true) {
+    gather();
+    if (!done_.empty()) return done_.front().when;
+    const Time late = late_.empty() ? Time::never() : late_.top().when;
+    const Time next = engine_.next_event();
+    if (std::min(late, next) > horizon || std::min(late, next) == Time::never() || late < next)
+      return std::min(late, next);
+    const std::uint64_t before = engine_.counters().alarms;
+    engine_.run(std::min(horizon, late), kAlarmsPerLook);
+    if (engine_.ended().empty() && engine_.counters().alarms - before >= kAlarmsPerLook)
+      return engine_.now();
+  }
+}
+
+Time PacketNetwork::next_event() {
+  gather();
+  if (!done_.empty()) return done_.front().when;
+  return std::min(late_.empty() ? Time::never() : late_.top().when, engine_.next_event());
+}
+
+void PacketNetwork::advance(Time until, std::vector<FlowDone>& done) {
+  while (engine_.ended().empty() && done_.empty() && engine_.next_event() <= until)
+    engine_.run(until, kAlarmsPerLook);
+  gather();
+  for (const FlowDone& flow : done_) done.push_back(flow);
+  done_.clear();
+  while (!late_.empty() && late_.top().when <= until) {
+    done.push_back({FlowId{late_.top().flow}, late_.top().tag, late_.top().when});
+    late_.pop();
+  }
+}
+
+void PacketNetwork::set_capacity(std::uint32_t resource, Bandwidth capacity, Time now) {
+  if (resource >= fabric_.link_count()) return;
+  const Link& link = fabric_.link(LinkId{resource});
+  const packet::PortSpec whole = port_spec(LinkId{resource});
+  engine_.set_wire(
+      resource,
+      scaled(whole.wire, static_cast<double>(capacity.bps) / static_cast<double>(link.rate.bps)),
+      now);
+}
+
+// ---- what happened
+
+double PacketNetwork::carried_bytes(std::uint32_t resource) const {
+  return resource < engine_.port_count() ? static_cast<double>(engine_.stats(resource).bytes) : 0;
+}
+
+Time PacketNetwork::busy_time(std::uint32_t resource) const {
+  return resource < engine_.port_count() ? engine_.stats(resource).busy : Time{0};
+}
+
+const NetworkCounters& PacketNetwork::counters() const {
+  const packet::EngineCounters& counted = engine_.counters();
+  counters_.events = counted.alarms + counted.controls;
+  counters_.packet_hops = counted.hops;
+  counters_.control_hops = counted.control_hops;
+  counters_.retransmitted = counted.retransmitted;
+  counters_.timeouts = counted.timeouts;
+  counters_.dropped_bytes = counted.dropped;
+  return counters_;
+}
+
+std::optional<QueueReport> PacketNetwork::queue_report(std::uint32_t resource) const {
+  if (resource >= engine_.port_count()) return std::nullopt;
+  const packet::PortStats& stats = engine_.stats(resource);
+  Time paused = stats.paused;
+  if (stats.paused_since.ps >= 0) paused += engine_.now() - stats.paused_since;
+  return QueueReport{Bytes{stats.peak_queue}, paused, stats.marks, stats.drops};
+}
+
+std::string PacketNetwork::why_stuck() const {
+  const std::vector<std::uint32_t> cycle = engine_.waiting_cycle();
+  if (cycle.empty()) return {};
+  std::string text = "a deadlock: each waits for buffer that the next one holds:";
+  for (const std::uint32_t p : cycle) {
+    text +=
+        fmt::format(" {} ({} queued)", fabric_.name(LinkId{p}), to_text(Bytes{engine_.queued(p)}));
+  }
+  return text;
+}
+
+}  // namespace weft

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packet level behind the executor: every link of the fabric is a port, every operation that moves bytes a flow of packets.
+//
+//   Guards     PCIe, NVLink, InfiniBand and their like work with credits; Ethernet with PFC or, when that is off, by luck.
+//   Paths      A way's links in order, or a graph of them where it spreads; packets choose at every branch.
+//   Transport  Ends at the NICs: they acknowledge and ask again. Inside a server nothing is lost and nothing acknowledged.
+//   Derived    What a scenario leaves open (headroom, thresholds, credits, rates) is computed from rate, delay and grain and
+//              listed by settings().
+//
+// Assumes: ways are between two ends (a coupled collective is several flows at once: the packet level runs it expanded), and
+// two-way budgets of PCIe ports are not modelled.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <queue>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/packet/congestion/catalog.hpp"
+#include "models/packet/packet_engine.hpp"
+#include "sim/fabric/fabric.hpp"
+#include "sim/run/network_model.hpp"
+#include "sim/run/packet_spec.hpp"
+
+namespace weft {
+
+class PacketNetwork final : public NetworkModel {
+ public:
+  // The fabric and the spec of `options` stay alive as long as this.
+  explicit PacketNetwork(const NetworkOptions& options);
+
+  FlowId start(const FlowRequest& request, Time now) override;
+  Time next_event() override;
+  Time run_until(Time horizon) override;
+  void advance(Time until, std::vector<FlowDone>& done) override;
+  void set_capacity(std::uint32_t resource, Bandwidth capacity, Time now) override;
+  double carried_bytes(std::uint32_t resource) const override;
+  Time busy_time(std::uint32_t resource) const override;
+  const NetworkCounters& counters() const override;
+  std::string why_stuck() const override;
+  std::optional<QueueReport> queue_report(std::uint32_t resource) const override;
+  std::vector<Setting> settings() const override { return settings_; }
+
+  const packet::Engine& engine() const { return engine_; }
+
+ private:
+  struct Way {
+    packet::Path path, back;
+    Bandwidth line_rate{0};  // of the sending NIC
+    Time round_trip{0};
+    bool transport = false, lossy = false;
+  };
+  struct Late {
+    Time when;
+    std::uint64_t order, tag;
+    std::uint32_t flow;
+    bool operator>(const Late& other) const {
+      return when != other.when ? when > other.when : order > other.order;
+    }
+  };
+
+  static packet::EngineOptions engine_options(const Fabric& fabric, const PacketSpec& spec,
+                                              std::uint64_t seed);
+  void build(bool hypothetical);
+  packet::PortSpec port_spec(LinkId link);
+  const Way& way_of(const FlowRequest& request);
+  Way make_way(std::span<const Share> shares);
+  packet::Path add_path(const std::vector<LinkId>& links);
+  bool crosses_network(LinkId link) const;
+  void setting(std::string name, std::string value, std::string source);
+  void gather();
+
+  const Fabric& fabric_;
+  const PacketSpec& spec_;
+  packet::Engine engine_;
+  const packet::CongestionEntry* congestion_ = nullptr;
+  std::map<std::uint32_t, Way> ways_;
+  std::vector<FlowDone> done_;
+  std::priority_queue<Late, std::vector<Late>, std::greater<>> late_;
+  // Of running flows, by slot.
+  std::vector<std::uint64_t> tags_, left_tags_;
+  std::vector<Time> extras_;
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<Setting> settings_;
+  mutable NetworkCounters counters_;
+  std::uint64_t order_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+// Senders and receivers: segmentation, pacing, windows, acknowledgements, retransmission.
+//
+//   none       Reliable connections over a lossless network, and links inside a server: nothing is kept for a second try.
+//   go-back-N  The NIC takes packets in order. One NAK per gap; the sender starts again at the first missing packet.
+//   selective  The NIC takes packets in any order and reports each beyond a gap; the sender repeats what is missing
+//              (Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018).
+//
+// The NIC answers and listens; memory counts what arrives. Control packets travel the fabric in class 0.
+#include <algorithm>
+#include <utility>
+
+#include "models/packet/packet_engine.hpp"
+#include "sim/core/check.hpp"
+
+namespace weft::packet {
+namespace {
+
+bool has(const std::vector<std::uint64_t>& bits, std::uint32_t i) {
+  return (bits[i / 64] >> (i % 64) & 1) != 0;
+}
+void set(std::vector<std::uint64_t>& bits, std::uint32_t i) {
+  bits[i / 64] |= std::uint64_t{1} << (i % 64);
+}
+
+}  // namespace
+
+std::uint32_t Engine::start(FlowSpec spec, Time now) {
+  now_ = std::max(now_, now);
+  std::uint32_t f = 0;
+  if (free_flows_.empty()) {
+    f = static_cast<std::uint32_t>(flows_.size());
+    flows_.emplace_back();
+  } else {
+    f = free_flows_.back();
+    free_flows_.pop_back();
+    flows_[f] = Flow{};
+  }
+  Flow& flow = flows_[f];
+  const std::int64_t grain = options_.grain;
+  const std::int64_t packets = (spec.bytes + grain - 1) / grain;
+  WEFT_CHECK(packets < std::int64_t{kNone}, spec.bytes, grain);
+  flow.path = spec.path;
+  flow.back = spec.back;
+  flow.packets = static_cast<std::uint32_t>(packets);
+  flow.last_bytes = static_cast<std::uint32_t>(spec.bytes - (packets - 1) * grain);
+  flow.ack_every = spec.ack_every;
+  flow.serial = serial_++;
+  flow.traffic_class = spec.traffic_class;
+  flow.recovery = spec.recovery;
+  flow.in_use = true;
+  flow.progress = flow.next_time = now_;
+  flow.timeout = spec.timeout;
+  flow.cnp_interval = spec.cnp_interval;
+  flow.cap = spec.cap;
+  flow.label = spec.label;
+  flow.tag = spec.tag;
+  flow.congestion = std::move(spec.congestion);
+  flow.tell_left = spec.tell_left;
+  if (flow.tell_left) {
+    for (std::uint32_t i = 0; i < flow.path.count; ++i)
+      ++sources_[ports_[hops_[flow.path.first + i].port].source][flow.traffic_class].telling;
+  }
+  if (flow.recovery == Recovery::selective) {
+    flow.received.assign(flow.packets / 64 + 1, 0);
+    flow.known.assign(flow.packets / 64 + 1, 0);
+  }
+  pace(flow);
+  if (flow.packets == 0) {
+    flow.ended = true;
+    if (flow.tell_left) tell_left(f, now_);
+    ended_.push_back({f, flow.tag, now_, 0});
+    retire(f);
+    return f;
+  }
+  if (flow.recovery != Recovery::none && flow.timeout.ps > 0) {
+    Event event;
+    event.when = now_ + flow.timeout;
+    event.order = (std::uint64_t{1} << 48) | flow.serial;
+    event.target = f;
+    event.kind = kTimeout;
+    event.arg = flow.serial;
+    controls_.push(event);
+  }
+  list(f);
+  if (!deferred_.empty()) send_pauses();
+  return f;
+}
+
+// ---- sending
+
+bool Engine::may_send(const Flow& flow) const {
+  if (!flow.in_use || (flow.next == flow.packets && flow.resent == flow.resend.size()))
+    return false;
+  return flow.window == 0 || flow.next - flow.acked < flow.window ||
+         flow.resent < flow.resend.size();
+}
+
+// Puts the flow in line at the ports where it starts.
+void Engine::list(std::uint32_t f) {
+  if (!may_send(flows_[f])) return;
+  const Path path = flows_[f].path;
+  for (std::uint32_t i = 0; i < path.count; ++i) {
+    Flow& flow = flows_[f];
+    if ((flow.listed >> i & 1) != 0) continue;
+    flow.listed |= std::uint64_t{1} << i;
+    const std::uint32_t p = hops_[path.first + i].port;
+    Port& port = ports_[p];
+    advance(p, now_);
+    Ring& ring = sources_[port.source][flow.traffic_class];
+    if (flow.next_time > now_) {
+      ring.later.push({flow.next_time, f});
+    } else {
+      ring.flows.push_back(f);
+    }
+    port.ready |= static_cast<std::uint8_t>(1U << flow.traffic_class);
+    if (port.busy_until < now_) port.busy_until = now_;
+    advance(p, now_);
+    rearm(p);
+  }
+}
+
+// The last packet of the flow has been committed for the first time.
+void Engine::tell_left(std::uint32_t f, Time when) {
+  Flow& flow = flows_[f];
+  flow.tell_left = false;
+  for (std::uint32_t i = 0; i < flow.path.count; ++i)
+    --sources_[ports_[hops_[flow.path.first + i].port].source][flow.traffic_class].telling;
+  Event event;
+  event.when = when;
+  event.order = (std::uint64_t{1} << 49) | flow.serial;
+  event.target = f;
+  event.kind = kLeft;
+  event.arg = flow.tag;
+  controls_.push(event);
+}
+
+void Engine::unlist(std::uint32_t f, std::uint32_t p) {
+  Flow& flow = flows_[f];
+  for (std::uint32_t i = 0; i < flow.path.count; ++i) {
+    if (hops_[flow.path.first + i].port == p) flow.listed &= ~(std::uint64_t{1} << i);
+  }
+}
+
+Time Engine::next_send(std::uint32_t p, std::uint8_t c) const {
+  const Ring& ring = sources_[ports_[p].source][c];
+  if (ring.head < ring.flows.size()) return Time{0};
+  return ring.later.empty() ? Time::never() : ring.later.top().when;
+}
+
+std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
+  Ring& ring = sources_[ports_[p].source][c];
+  while (!ring.later.empty() && ring.later.top().when <= start) {
+    ring.flows.push_back(ring.later.top().flow);
+    ring.later.pop();
+  }
+  while (ring.head < ring.flows.size()) {
+    const std::uint32_t f = ring.flows[ring.head];
+    Flow& flow = flows_[f];
+    const auto leave = [&] {
+      if (++ring.head == ring.flows.size()) {
+        ring.flows.clear();
+        ring.head = 0;
+      } else if (ring.head > 1024 && ring.head * 2 > ring.flows.size()) {
+        ring.flows.erase(ring.flows.begin(),
+                         ring.flows.begin() + static_cast<std::ptrdiff_t>(ring.head));
+        ring.head = 0;
+      }
+    };
+    if (!may_send(flow)) {
+      unlist(f, p);
+      leave();
+      continue;
+    }
+    if (flow.next_time > start) {
+      ring.later.push({flow.next_time, f});
+      leave();
+      continue;
+    }
+    std::uint32_t seq = 0;
+    if (flow.resent < flow.resend.size()) {
+      seq = flow.resend[flow.resent++];
+      if (flow.resent == flow.resend.size()) {
+        flow.resend.clear();
+        flow.resent = 0;
+      }
+    } else {
+      seq = flow.next++;
+    }
+    const std::uint32_t k = packets_.take();
+    Packet& packet = packets_[k];
+    packet.when = packet.sent = start;
+    packet.next = kNone;
+    packet.flow = f;
+    packet.seq = seq;
+    packet.hop = flow.path.first;
+    while (hops_[packet.hop].port != p) ++packet.hop;
+    packet.ingress = kNone;
+    packet.lag = 0;
+    packet.bytes = seq + 1 == flow.packets ? flow.last_bytes : options_.grain;
+    packet.charge = charge_of(packet.bytes);
+    packet.kind = Kind::data;
+    packet.traffic_class = c;
+    packet.flags = seq + 1 == flow.packets ? kLast : 0;
+    ++flow.alive;
+    flow.last_sent = start;
+    counters_.injected += packet.bytes;
+    in_network_ += packet.bytes;
+    if (flow.congestion) {
+      flow.congestion->on_send(start, packet.bytes);
+      pace_at(flow, start);
+    }
+    if (flow.ps_per_byte > 0) {
+      flow.next_time =
+          start + Time{static_cast<std::int64_t>(
+                      flow.ps_per_byte * static_cast<double>(packet.bytes + options_.header))};
+    }
+    if (!may_send(flow)) {
+      unlist(f, p);
+      leave();
+    } else if (flow.next_time > start) {
+      ring.later.push({flow.next_time, f});
+      leave();
+    } else if (ring.head + 1 < ring.flows.size()) {
+      ring.flows.push_back(f);
+      leave();
+    }
+    return k;
+  }
+  return kNone;
+}
+
+void Engine::pace_at(Flow& flow, Time now) {
+  Bandwidth rate = flow.cap;
+  if (flow.congestion) {
+    flow.window = flow.congestion->window();
+    const Bandwidth own = flow.congestion->rate(now);
+    if (rate.bps == 0 || own < rate) rate = own;
+  }
+  flow.ps_per_byte = rate.bps > 0 ? 8e12 / static_cast<double>(rate.bps) : 0;
+}
+
+void Engine::pace(Flow& flow) { pace_at(flow, now_); }
+
+// ---- the receiving NIC
+
+bool Engine::receive(std::uint32_t in, std::uint32_t k) {
+  const Packet packet = packets_[k];  // a copy: replies may move the slab
+  if (packet.kind != Kind::data) return true;
+  const std::uint32_t f = packet.flow;
+  Flow& flow = flows_[f];
+  const auto discard = [&](std::uint32_t ack) {
+    counters_.discarded += packet.bytes;
+    in_network_ -= packet.bytes;
+    give_back_buffer(in, packet);
+    const std::uint32_t seq = ack;
+    free_packet(k);
+    if (seq != kNone && flows_[f].in_use) reply(f, Kind::ack, seq, 0, Time{0});
+    return false;
+  };
+  if ((packet.flags & kMarked) != 0) {
+    flow.echo = kMarked;
+    if (flow.cnp_interval.ps > 0 &&
+        (flow.last_cnp.ps < 0 || now_ - flow.last_cnp >= flow.cnp_interval)) {
+      flow.last_cnp = now_;
+      ++counters_.cnps;
+      reply(f, Kind::cnp, 0, 0, Time{0});
+    }
+  }
+  switch (flow.recovery) {
+    case Recovery::none:
+      ++flow.expected;
+      break;
+    case Recovery::go_back_n:
+      if (packet.seq < flow.expected) return discard(flow.expected);
+      if (packet.seq > flow.expected) {
+        if (!flow.nak_sent) {
+          flow.nak_sent = true;
+          ++counters_.naks;
+          reply(f, Kind::nak, flow.expected, 0, packet.sent);
+        }
+        return discard(kNone);
+      }
+      flow.nak_sent = false;
+      ++flow.expected;
+      break;
+    case Recovery::selective:
+      if (has(flow.received, packet.seq)) return discard(flow.expected);
+      set(flow.received, packet.seq);
+      while (flow.expected < flow.packets && has(flow.received, flow.expected)) ++flow.expected;
+      if (packet.seq > flow.expected) {
+        ++counters_.naks;
+        reply(f, Kind::nak, flow.expected, packet.seq, packet.sent);
+        return true;
+      }
+      break;
+  }
+  if (flow.ack_every == 0) return true;
+  if (++flow.since_ack >= flow.ack_every || flow.expected == flow.packets) {
+    flow.since_ack = 0;
+    const std::uint8_t flags = std::exchange(flow.echo, 0);
+    reply(f, Kind::ack, flow.expected, 0, packet.sent, flags);
+  }
+  return true;
+}
+
+void Engine::reply(std::uint32_t f, Kind kind, std::uint32_t seq, std::uint32_t beyond, Time sent,
+                   std::uint8_t flags) {
+  Flow& flow = flows_[f];
+  if (flow.back.count == 0) return;
+  const std::uint32_t k = packets_.take();
+  Packet& packet = packets_[k];
+  packet = Packet{};
+  packet.when = now_;
+  packet.sent = sent;
+  packet.next = kNone;
+  packet.flow = f;
+  packet.seq = seq;
+  packet.ingress = kNone;
+  packet.bytes = beyond;
+  packet.charge = charge_of(0);
+  packet.kind = kind;
+  packet.flags = flags;
+  packet.hop = flow.back.first;
+  if (flow.back.count > 1) packet.hop += choose(&hops_[flow.back.first], flow.back.count, packet);
+  ++flow.alive;
+  const std::uint32_t q = hops_[packet.hop].port;
+  advance(q, now_);
+  enqueue(q, k);
+}
+
+void Engine::take_in(std::uint32_t k) {
+  const Packet& packet = packets_[k];
+  const std::uint32_t f = packet.flow;
+  Flow& flow = flows_[f];
+  counters_.delivered += packet.bytes;
+  in_network_ -= packet.bytes;
+  if (++flow.arrived == flow.packets) {
+    flow.ended = true;
+    ended_.push_back({f, flow.tag, now_, flow.retransmitted});
+  }
+  free_packet(k);
+}
+
+// ---- the sending NIC listens
+
+void Engine::hear(std::uint32_t k) {
+  const Packet packet = packets_[k];
+  const std::uint32_t f = packet.flow;
+  Flow& flow = flows_[f];
+  if (packet.kind == Kind::cnp) {
+    if (flow.congestion) {
+      flow.congestion->on_cnp(now_);
+      pace(flow);
+    }
+  } else {
+    const std::uint32_t newly = packet.seq > flow.acked ? packet.seq - flow.acked : 0;
+    flow.acked += newly;
+    flow.next = std::max(flow.next, flow.acked);
+    if (newly > 0) flow.progress = now_;
+    if (packet.kind == Kind::nak) lost(f, packet);
+    if (flow.congestion) {
+      if (packet.kind == Kind::ack && packet.sent.ps > 0 && newly > 0)
+        flow.congestion->on_ack({now_, now_ - packet.sent, newly, (packet.flags & kMarked) != 0});
+      if (packet.kind == Kind::nak) flow.congestion->on_loss(now_, false);
+      pace(flow);
+    }
+    list(f);
+  }
+  free_packet(k);
+}
+
+void Engine::lost(std::uint32_t f, const Packet& nak) {
+  Flow& flow = flows_[f];
+  const auto again = [&](std::uint32_t packets) {
+    counters_.retransmitted += packets;
+    flow.retransmitted += std::int64_t{packets} * options_.grain;
+  };
+  if (flow.recovery == Recovery::go_back_n) {
+    if (flow.next > flow.acked) again(flow.next - flow.acked);
+    flow.next = flow.acked;
+    return;
+  }
+  if (flow.recovery != Recovery::selective) return;
+  const std::uint32_t beyond = nak.bytes;
+  set(flow.known, beyond);
+  flow.progress = now_;
+  for (std::uint32_t seq = std::max(flow.acked, flow.searched); seq < beyond; ++seq) {
+    if (has(flow.known, seq)) continue;
+    flow.resend.push_back(seq);
+    again(1);
+  }
+  flow.searched = std::max(flow.searched, beyond);
+}
+
+void Engine::on_timeout(const Event& event) {
+  const std::uint32_t f = event.target;
+  Flow& flow = flows_[f];
+  if (!flow.in_use || flow.serial != event.arg || flow.acked == flow.packets) return;
+  Event again = event;
+  if (now_ - flow.progress >= flow.timeout && flow.next > flow.acked) {
+    ++counters_.timeouts;
+    flow.progress = now_;
+    if (flow.recovery == Recovery::go_back_n) {
+      counters_.retransmitted += flow.next - flow.acked;
+      flow.retransmitted += std::int64_t{flow.next - flow.acked} * options_.grain;
+      flow.next = flow.acked;
+    } else {
+      flow.resend.clear();
+      flow.resent = 0;
+      for (std::uint32_t seq = flow.acked; seq < flow.next; ++seq) {
+        if (!has(flow.known, seq)) flow.resend.push_back(seq);
+      }
+      flow.searched = flow.next;
+      counters_.retransmitted += flow.resend.size();
+      flow.retransmitted += static_cast<std::int64_t>(flow.resend.size()) * options_.grain;
+    }
+    if (flow.congestion) {
+      flow.congestion->on_loss(now_, true);
+      pace(flow);
+    }
+    again.when = now_ + flow.timeout;
+    controls_.push(again);
+    list(f);
+    return;
+  }
+  again.when = std::max(flow.progress + flow.timeout, now_ + Time{1});
+  controls_.push(again);
+}
+
+// ---- ends
+
+void Engine::free_packet(std::uint32_t k) {
+  const std::uint32_t f = packets_[k].flow;
+  packets_.give_back(k);
+  if (--flows_[f].alive == 0) retire(f);
+}
+
+// Forgets a flow of which nothing is left, neither at its ends nor on the way.
+void Engine::retire(std::uint32_t f) {
+  Flow& flow = flows_[f];
+  if (!flow.in_use || !flow.ended || flow.alive > 0 || flow.listed != 0) return;
+  if (flow.recovery != Recovery::none && flow.acked < flow.packets) return;
+  flow.in_use = false;
+  flow.congestion.reset();
+  free_flows_.push_back(f);
+}
+
+}  // namespace weft::packet

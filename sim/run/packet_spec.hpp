@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the packet level needs beyond the fabric: `models.packet` of a scenario. What is absent is derived from the machine or
+// taken from a stated default; the report lists every value that was used and where it comes from.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/core/config.hpp"
+#include "sim/fabric/software.hpp"
+
+namespace weft {
+
+// Priority flow control at Ethernet ports (IEEE 802.1Qbb).
+struct PfcSpec {
+  bool enabled = true;
+  std::optional<Bytes> xoff, headroom;
+  std::optional<Bytes> xon;
+  Time response = 500_ns;
+  template <class V>
+  void visit(V&& v) {
+    v("enabled", enabled, "off: what does not fit is lost");
+    v("xoff", xoff,
+      "bytes of one ingress port and class at which PAUSE is sent; default: `alpha` times what is "
+      "free",
+      positive);
+    v("xon", xon, "this much below it traffic goes on; default: two packets", at_most(kMostPacket));
+    v("headroom", headroom,
+      "for what still arrives after PAUSE; default: round trip, response and two packets",
+      at_most(kMostPacket));
+    v("response", response, "from the arrival of PAUSE until it takes effect", at_most(kMostDelay));
+  }
+};
+
+// Explicit congestion notification at egress ports.
+struct EcnMarking {
+  bool enabled = true;
+  std::optional<Bytes> kmin, kmax;
+  double pmax = 0.2;
+  template <class V>
+  void visit(V&& v) {
+    v("enabled", enabled, "off: nothing is marked");
+    v("kmin", kmin, "queue from which packets are marked; default: 100 kB per 25 Gb/s of the port",
+      positive);
+    v("kmax", kmax, "queue from which all are; default: 400 kB per 25 Gb/s", positive);
+    v("pmax", pmax, "share marked just below kmax", between(0, 1));
+  }
+};
+
+enum class LossRecovery { automatic, none, go_back_n, selective };
+constexpr auto enum_names(LossRecovery) {
+  using enum LossRecovery;
+  return std::array<EnumName<LossRecovery>, 4>{{{automatic, "automatic"},
+                                                {none, "none"},
+                                                {go_back_n, "go-back-n"},
+                                                {selective, "selective"}}};
+}
+
+struct PacketSpec {
+  std::optional<Bytes> grain, buffer, credit;
+  Bytes cell{1};
+  double alpha = 0.125;
+  PfcSpec pfc;
+  EcnMarking ecn;
+  std::string congestion_control;
+  LossRecovery recovery = LossRecovery::automatic;
+  std::int64_t ack_every = 1;
+  Time timeout = 1_ms;
+  Time flowlet_gap = 50_us;
+  bool cut_through = true;
+  template <class V>
+  void visit(V&& v) {
+    v("grain", grain, "payload of a packet; default: the MTU of the NICs' links, else 4 KiB",
+      positive, at_most(16_MiB));
+    v("buffer", buffer, "packet memory of every Ethernet switch; default: what the switch says",
+      positive, at_most(kMostPacket));
+    v("cell", cell, "buffers are counted in cells of so many bytes", positive, at_most(64_KiB));
+    v("alpha", alpha,
+      "dynamic threshold of the shared buffer: a port may hold alpha times what is free",
+      between(0.001, 1000));
+    v("credit", credit,
+      "bytes of buffer behind every link that works with credits, per class; default: two round "
+      "trips",
+      positive, at_most(kMostPacket));
+    v("pfc", pfc, "priority flow control of Ethernet");
+    v("ecn", ecn, "marking at Ethernet switches");
+    v("congestion_control", congestion_control,
+      "see `weft list congestion`; default: dcqcn over RoCE, none over InfiniBand");
+    v("recovery", recovery,
+      "of lost packets; automatic: go-back-n over Ethernet, none over lossless links");
+    v("ack_every", ack_every, "packets per acknowledgement; 0: none", between(0, 1'000'000));
+    v("timeout", timeout, "without progress, until a sender starts again", positive,
+      at_most(kMostDelay));
+    v("flowlet_gap", flowlet_gap, "pause after which a flow may change its path", positive,
+      at_most(kMostDelay));
+    v("cut_through", cut_through, "switches forward behind the header");
+  }
+};
+
+}  // namespace weft

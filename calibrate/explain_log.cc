@@ -29,6 +29,7 @@ constexpr double kGain = 2;      // by how much it must be better than no fault
 constexpr double kAlike = 0.12;  // explanations this much apart cannot be told from each other
 constexpr double kDoubtful =
     0.22;  // ln 1.25: of a log inside the band, for which a fault is still looked for
+constexpr std::size_t kMostWeighty = 64;
 constexpr std::size_t kMostCauses = 5;
 constexpr double kCollapse = 2.5;  // fall of the bandwidth from one size to the next larger
 
@@ -106,10 +107,19 @@ class Explainer {
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
       if (sizes_[i] >= (collapse_ ? 1_MiB : least)) weighty_.push_back(i);
     }
-    if (!weighty_.empty()) return;
+    if (!weighty_.empty()) return thin_out();
     out_.notes.push_back(
         "no row of 1 MiB or more: the log says something about latency, not about bandwidth");
     for (std::size_t i = 0; i < sizes_.size(); ++i) weighty_.push_back(i);
+    thin_out();
+  }
+
+  // Every fault is simulated for these rows: of a sweep in small steps some, evenly spread, say as much as all.
+  void thin_out() {
+    const std::size_t step = (weighty_.size() + kMostWeighty - 1) / kMostWeighty;
+    std::vector<std::size_t> kept;
+    for (std::size_t i = 0; i < weighty_.size(); i += step) kept.push_back(weighty_[i]);
+    weighty_ = std::move(kept);
   }
 
   // The first size from which bandwidth stays far below what smaller sizes reached.

@@ -231,6 +231,22 @@ TEST(ExplainLog, EveryFaultCanBeSimulated) {
   }
 }
 
+TEST(ExplainLog, ASweepInSmallStepsIsExplainedLikeOneOfPowers) {
+  LogQuestion question = question_about(kPcie);
+  const std::vector<Fault> faults = known_faults(question);
+  const auto fault = std::ranges::find(faults, "p2p-off", &Fault::name);
+  ASSERT_NE(fault, faults.end());
+  std::vector<Bytes> sizes;
+  for (std::int64_t i = 0; i < 1000; ++i) sizes.push_back(Bytes{(i + 16) << 20});
+  for (const NcclRow& row : predict_nccl(*question.fabric, question.gpus, question.collective,
+                                         sizes, fault->variants.front().setup))
+    question.rows.push_back({row.bytes, row.time.us()});
+  const LogExplanation found = explain_log(question);
+  EXPECT_EQ(found.rows.size(), 1000U);
+  EXPECT_EQ(found.verdict, LogVerdict::low);
+  EXPECT_THAT(names(found), Contains("p2p-off"));
+}
+
 // ---- what a log shows by itself
 
 TEST(ExplainLog, BitsTakenForBytes) {

@@ -89,8 +89,8 @@ PacketNetwork::PacketNetwork(const NetworkOptions& options)
   if (name.empty()) name = ethernet ? "dcqcn" : "none";
   congestion_ = packet::find_congestion_control(name);
   WEFT_CHECK(congestion_ != nullptr, name);
-  setting("grain", to_text(Bytes{grain_of(fabric, spec)}),
-          spec.grain ? "given" : "MTU of the NICs");
+  setting("grain", to_text(Bytes{grain_of(fabric_, spec_)}),
+          spec_.grain ? "given" : "MTU of the NICs");
   setting("congestion control", name, spec_.congestion_control.empty() ? "default" : "given");
   build(options.hypothetical);
 }

@@ -38,7 +38,7 @@ bool Engine::admit(std::uint32_t in, std::uint32_t out, const Packet& packet) {
   const Port& from = ports_[in];
   Node& node = nodes_[from.to];
   Gate& held = gate(in, packet.traffic_class);
-  if (from.guard == Guard::endpoint || (node.pool == 0 && specs_[in].xoff == 0)) {
+  if (std::int64_t{held.charge} + packet.charge <= held.limit) {
     node.used += packet.charge;
     held.charge += packet.charge;
     return true;
@@ -54,15 +54,16 @@ bool Engine::admit(std::uint32_t in, std::uint32_t out, const Packet& packet) {
     return held.charge + packet.charge <= spec.reserve ||
            (room && held.charge - spec.reserve + packet.charge <= threshold(node, spec));
   };
+  if (std::int64_t{held.charge} + packet.charge > kMostBuffer) return false;
   if (!fits()) {
     advance_all(from.to, now_);
     if (!fits()) {
-      if (!lossless || held.headroom + packet.charge > spec.headroom) return false;
+      if (!lossless || std::int64_t{held.headroom} + packet.charge > spec.headroom) return false;
       held.headroom += packet.charge;
       if (held.paused == 0) {
         held.paused = 1;
         deferred_.push_back({in, packet.traffic_class, true});
-        become_eager(from.to);
+        become_eager(in);
       }
       return true;
     }
@@ -77,8 +78,8 @@ void Engine::release(Port& port) {
   const std::uint32_t in = std::exchange(port.leaving_ingress, kNone);
   Gate& held = gate(in, port.leaving_class);
   Node& node = nodes_[port.from];
-  std::int64_t left = port.leaving_charge;
-  const std::int64_t from_headroom = std::min<std::int64_t>(held.headroom, left);
+  auto left = static_cast<std::int32_t>(port.leaving_charge);
+  const std::int32_t from_headroom = std::min(held.headroom, left);
   held.headroom -= from_headroom;
   left -= from_headroom;
   held.charge -= left;
@@ -108,9 +109,17 @@ void Engine::advance_all(std::uint32_t n, Time until) {
   }
 }
 
-void Engine::become_eager(std::uint32_t n) {
-  ++nodes_[n].eager;
-  advance_all(n, now_);
+// Somebody waits for the buffer behind the port `in`: ports that may hold its packets tell at once when one leaves.
+void Engine::become_eager(std::uint32_t in) {
+  Node& node = nodes_[ports_[in].to];
+  ++node.eager;
+  for (std::uint32_t i = node.first; i < node.first + node.count; ++i) {
+    const std::uint32_t p = node_ports_[i];
+    advance(p, now_);
+    Port& port = ports_[p];
+    port.urgent = port.urgent || port.ready != 0 || port.leaving_ingress == in;
+    rearm(p);
+  }
 }
 
 // PAUSE and XON leave behind what the reverse port has committed and take effect after the response time. The buffer of the
@@ -218,9 +227,10 @@ Time Engine::credit_at(const Gate& gate, std::int64_t needed) const {
 
 bool Engine::take_credit(std::uint32_t p, std::uint8_t c, std::uint32_t charge, Time start) {
   Gate& far = gate(p, c);
+  const auto needed = static_cast<std::int32_t>(charge);
   collect(far, start);
-  if (far.charge >= charge) {
-    far.charge -= charge;
+  if (far.charge >= needed) {
+    far.charge -= needed;
     return true;
   }
   // What the far node has sent until then may not be known yet. Only earlier commits matter, so ports that wait for each
@@ -228,14 +238,14 @@ bool Engine::take_credit(std::uint32_t p, std::uint8_t c, std::uint32_t charge, 
   Port& port = ports_[p];
   advance_all(port.to, start - port.reach - Time{1});
   collect(far, start);
-  if (far.charge >= charge) {
-    far.charge -= charge;
+  if (far.charge >= needed) {
+    far.charge -= needed;
     return true;
   }
   far.starved = 1;
   port.held |= bit(c);
   ++stats_[p].stalls;
-  become_eager(port.to);
+  become_eager(p);
   feed_from(p, c, charge);
   return false;
 }

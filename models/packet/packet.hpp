@@ -16,6 +16,8 @@ inline constexpr std::uint32_t kControlBytes =
 
 enum class Kind : std::uint8_t { data, ack, nak, cnp };
 
+inline constexpr std::int64_t kMostBuffer = 0x7FFF'FFFF;  // bytes of one buffer
+
 // What keeps the buffer at the far end of a link from overflowing.
 enum class Guard : std::uint8_t {
   endpoint,  // nothing to guard: data is taken in as it comes
@@ -28,7 +30,7 @@ enum class Guard : std::uint8_t {
 inline constexpr std::uint8_t kMarked = 1;  // ECN congestion experienced; on an ack: echoed
 inline constexpr std::uint8_t kLast = 2;    // of its flow: asks for an ack
 
-struct Packet {
+struct alignas(64) Packet {
   Time when;              // in flight: when it reaches the far end; queued: when it may leave
   Time sent;              // by the sender; an ack carries that of the packet it answers
   std::uint32_t next;     // in the list that holds it
@@ -64,6 +66,9 @@ class PacketSlab {
   }
   Packet& operator[](std::uint32_t index) { return packets_[index]; }
   const Packet& operator[](std::uint32_t index) const { return packets_[index]; }
+  void fetch(std::uint32_t index) const {
+    if (index != kNone) __builtin_prefetch(&packets_[index]);
+  }
   std::size_t live() const { return live_; }
   std::size_t most() const { return packets_.size(); }
 
@@ -105,6 +110,8 @@ struct alignas(64) Port {
   Guard guard = Guard::endpoint;  // of the buffer at the far end
   bool cut_through = false;       // the far end forwards behind the header
   bool marks = false;             // ECN
+  bool urgent =
+      false;  // may hold packets of an ingress that somebody waits for: see eager switches
 };
 static_assert(sizeof(Port) == 64);
 
@@ -116,8 +123,9 @@ struct Queue {
 
 // The buffer at the far end of a port, for one class: what arrived by this link and has not left yet.
 struct Gate {
-  std::int64_t charge = 0;  // pause: bytes of the shared pool; credit: bytes that may still be sent
-  std::int64_t headroom = 0;  // pause: bytes beyond XOFF
+  std::int32_t charge = 0;  // pause: bytes of the shared pool; credit: bytes that may still be sent
+  std::int32_t headroom = 0;  // pause: bytes beyond XOFF
+  std::int32_t limit = 0;     // pause: what `charge` may reach without a look at the pool
   std::uint32_t returns = kNone,
                 returns_tail = kNone;  // credit: on their way back, in order of time
   std::uint8_t paused = 0;             // pause: PAUSE was sent and not yet taken back

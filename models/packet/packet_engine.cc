@@ -86,7 +86,17 @@ void Engine::finish_build() {
     set_wire(p, spec.wire, {});
     reach = std::max(reach, port.reach + port.full_time);
     if (spec.guard == Guard::credit) {
-      for (std::uint8_t c = 0; c < options_.classes; ++c) gate(p, c).charge = spec.credit;
+      for (std::uint8_t c = 0; c < options_.classes; ++c)
+        gate(p, c).charge = static_cast<std::int32_t>(spec.credit);
+    } else {
+      // Without a pool only the threshold counts; without that nothing does.
+      const bool pooled = nodes_[spec.to].pool > 0;
+      const std::int64_t limit = pooled || spec.guard == Guard::drop ? (pooled ? 0 : kMostBuffer)
+                                 : spec.xoff > 0 && spec.guard == Guard::pause
+                                     ? spec.reserve + spec.xoff
+                                     : kMostBuffer;
+      for (std::uint8_t c = 0; c < options_.classes; ++c)
+        gate(p, c).limit = static_cast<std::int32_t>(limit);
     }
     ++nodes_[spec.from].count;
   }
@@ -100,7 +110,7 @@ void Engine::finish_build() {
     Node& node = nodes_[specs_[p].from];
     node_ports_[node.first + node.count++] = p;
   }
-  wheel_ = TimingWheel(2 * count, reach * 2);
+  wheel_ = TimingWheel(2 * count, reach);
 }
 
 void Engine::set_wire(std::uint32_t p, Bandwidth wire, Time now) {
@@ -152,7 +162,7 @@ void Engine::advance(std::uint32_t p, Time until) {
 
 // Commits the next packet if it can start by `until`. False when nothing more happens at this port until then.
 bool Engine::start_next(std::uint32_t p, Port& port, std::uint8_t classes, Time until) {
-  const std::uint8_t c = std::has_single_bit(classes)
+  const std::uint8_t c = (classes & (classes - 1)) == 0
                              ? static_cast<std::uint8_t>(std::countr_zero(classes))
                              : pick_class(p, classes);
   Queue& from = queue(p, c);
@@ -199,9 +209,9 @@ void Engine::commit(std::uint32_t p, Port& port, std::uint32_t k, Time start) {
   const Time wire = wire_time(p, packet);
   Time head = wire;
   if (port.cut_through && wire.ps > port.control_time) head = Time{port.control_time};
-  packet.when = start + head + port.reach;
-  packet.lag = static_cast<std::uint32_t>((wire - head).ps);
-  port.busy_until = start + wire;
+  packet.when = Time{start.ps + head.ps + port.reach.ps};
+  packet.lag = static_cast<std::uint32_t>(wire.ps - head.ps);
+  port.busy_until = Time{start.ps + wire.ps};
   if (packet.ingress != kNone) {
     if (ports_[packet.ingress].guard == Guard::credit) {
       give_credit(packet.ingress, packet.traffic_class, packet.charge, port.busy_until);
@@ -221,7 +231,7 @@ void Engine::commit(std::uint32_t p, Port& port, std::uint32_t k, Time start) {
   if ((packet.flags & kLast) != 0 && port.source != kNone && flows_[packet.flow].tell_left)
     tell_left(packet.flow, port.busy_until);
   PortStats& stats = stats_[p];
-  stats.busy += wire;
+  stats.busy.ps += wire.ps;
   if (packet.kind == Kind::data) {
     ++stats.packets;
     stats.bytes += packet.bytes;
@@ -258,19 +268,22 @@ bool Engine::tells(const Port& port) const {
 // The alarms that this port needs now.
 void Engine::rearm(std::uint32_t p) {
   Port& port = ports_[p];
-  const auto start_alarm = static_cast<std::uint32_t>(ports_.size()) + p;
   const bool more = (port.ready & ~port.held) != 0 && port.down == 0;
+  // What comes next has an event to be found by while something is in flight.
+  bool early = false;
   if (port.flight_head != kNone) {
     wheel_.set(p, packets_[port.flight_head].when);
   } else {
     wheel_.cancel(p);
-    // What comes next has no event to be found by.
-    if (more && port.busy_until > now_) wheel_.set(start_alarm, port.busy_until);
+    early = more;
   }
-  if ((more || port.leaving_ingress != kNone) && port.busy_until > now_ &&
-      (nodes_[port.from].eager > 0 || tells(port))) {
-    wheel_.set(start_alarm, port.busy_until);
+  if (port.urgent) {
+    port.urgent = nodes_[port.from].eager > 0 && (port.ready != 0 || port.leaving_ingress != kNone);
+    early = early || (port.urgent && (more || port.leaving_ingress != kNone));
   }
+  if (port.source != kNone && more && tells(port)) early = true;
+  if (early && port.busy_until > now_)
+    wheel_.set(static_cast<std::uint32_t>(ports_.size()) + p, port.busy_until);
 }
 
 void Engine::on_arrival(std::uint32_t p) {
@@ -335,8 +348,11 @@ void Engine::enqueue(std::uint32_t q, std::uint32_t k) {
   }
   to.tail = k;
   port.ready |= bit(c);
+  if (!port.urgent && packet.ingress != kNone && nodes_[port.from].eager > 0)
+    port.urgent = waited_for(packet.ingress, c);
+  const bool idle = port.flight_head == kNone;
   advance(q, now_);
-  rearm(q);
+  if (idle || port.urgent) rearm(q);
 }
 
 std::uint32_t Engine::choose(const PathHop* records, std::uint32_t count, const Packet& packet) {
@@ -373,6 +389,27 @@ std::uint32_t Engine::choose(const PathHop* records, std::uint32_t count, const 
 
 Time Engine::next_event() { return std::min(wheel_.next(), controls_.next_time()); }
 
+// The state of all ports and packets does not fit the near caches; what the next events touch is asked for early, a step at a
+// time: the port of the one after next, the packet of the next but one, where that packet goes.
+void Engine::fetch_ahead() {
+  const auto ports = static_cast<std::uint32_t>(ports_.size());
+  if (const std::uint32_t p = wheel_.peek(3); p < ports) __builtin_prefetch(&ports_[p]);
+  if (const std::uint32_t p = wheel_.peek(2); p < ports) packets_.fetch(ports_[p].flight_head);
+  if (const std::uint32_t p = wheel_.peek(1); p < ports) {
+    const std::uint32_t k = ports_[p].flight_head;
+    if (k == kNone) return;
+    __builtin_prefetch(&gates_[p * options_.classes + packets_[k].traffic_class]);
+    __builtin_prefetch(&hops_[packets_[k].hop]);
+    const PathHop& hop = hops_[packets_[k].hop];
+    if (hop.count == 1) {
+      const std::uint32_t q = hops_[hop.next].port;
+      __builtin_prefetch(&ports_[q]);
+      __builtin_prefetch(&queues_[q * options_.classes]);
+      __builtin_prefetch(&stats_[q]);
+    }
+  }
+}
+
 void Engine::run(Time until, std::uint64_t most_alarms) {
   const std::uint64_t last = most_alarms > ~std::uint64_t{0} - counters_.alarms
                                  ? ~std::uint64_t{0}
@@ -390,6 +427,7 @@ void Engine::run(Time until, std::uint64_t most_alarms) {
     } else {
       now_ = alarm;
       const std::uint32_t id = wheel_.pop();
+      fetch_ahead();
       ++counters_.alarms;
       if (id < ports) {
         on_arrival(id);

@@ -227,6 +227,7 @@ class Engine {
   void rearm(std::uint32_t p);
   void on_arrival(std::uint32_t p);
   void on_start(std::uint32_t p);
+  void fetch_ahead();
   void deliver(std::uint32_t p, std::uint32_t k);
   void enqueue(std::uint32_t q, std::uint32_t k);
   std::uint32_t choose(const PathHop* records, std::uint32_t count, const Packet& packet);
@@ -252,7 +253,11 @@ class Engine {
   void give_credit(std::uint32_t in, std::uint8_t c, std::uint32_t charge, Time when);
   void feed(std::uint32_t p);
   void collect(Gate& gate, Time when);
-  void become_eager(std::uint32_t node);
+  void become_eager(std::uint32_t in);
+  bool waited_for(std::uint32_t in, std::uint8_t c) const {
+    const Gate& gate = gates_[in * options_.classes + c];
+    return (gate.paused | gate.starved) != 0;
+  }
   void advance_all(std::uint32_t node, Time until);
   void send_pauses();
   void drop(std::uint32_t port, std::uint32_t k);

@@ -6,15 +6,14 @@
 //   wheel.set(port, now + delay);         // sets or moves the alarm of this port
 //   while (wheel.next() <= until) handle(wheel.pop());
 //
-// kSlots slots of equal width hold the alarms up to one turn ahead, in lists without order; alarms further ahead wait in a heap.
-// The slot under the hand is sorted once when it is reached. Setting, moving and taking away cost O(1) but in that slot and
+// Slots of equal width hold the alarms up to one turn ahead, in lists without order; alarms further ahead wait in a heap. A slot
+// holds a handful of alarms when most things are busy; it is sorted once when the hand reaches it. Setting, moving and taking away cost O(1) but in that slot and
 // in the heap. Alarms of many ports in one instant (the start of a synchronous pattern) cost one sort, not a scan each.
 //
 // Assumes: no alarm is set before the time of the last one taken.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -28,12 +27,15 @@ namespace weft {
 
 class TimingWheel {
  public:
-  static constexpr std::uint32_t kSlots = 4096;
-
   // `reach`: how far ahead most alarms are; less is right but slow.
-  TimingWheel(std::size_t things, Time reach) : alarms_(things) {
-    while ((std::int64_t{kSlots} << shift_) < reach.ps && shift_ < 50) ++shift_;
-    slots_.fill(kNone);
+  TimingWheel(std::size_t things, Time reach)
+      : alarms_(things),
+        mask_(static_cast<std::uint32_t>(
+                  std::bit_ceil(std::clamp<std::size_t>(things / 8, kLeastSlots, kMostSlots))) -
+              1),
+        slots_(mask_ + std::size_t{1}, kNone),
+        used_((mask_ + std::size_t{1}) / 64) {
+    while ((std::int64_t{mask_} << shift_) < reach.ps && shift_ < 50) ++shift_;
   }
 
   std::size_t size() const { return alarms_.size(); }  // things
@@ -47,9 +49,9 @@ class TimingWheel {
     alarm.when = when.ps;
     if (when.ps < hand_end_) {
       const Due due{when.ps, id};
-      due_.insert(std::ranges::upper_bound(due_, due, later), due);
+      due_.insert(std::upper_bound(due_.begin(), due_.end(), due, Later{}), due);
       alarm.place = Place::due;
-    } else if (when.ps - hand_end_ < (std::int64_t{kSlots - 1} << shift_)) {
+    } else if (when.ps - hand_end_ < (std::int64_t{mask_} << shift_)) {
       put_in_slot(id);
     } else {
       far_.push({when.ps, id});
@@ -81,8 +83,10 @@ class TimingWheel {
     return id;
   }
 
-  // What pop() will most likely give after this one, to fetch its data early; kNone when unknown.
-  std::uint32_t peek() const { return due_.empty() ? kNone : due_.back().id; }
+  // What the pop() after `ahead` others will most likely give, to fetch its data early; kNone when unknown.
+  std::uint32_t peek(std::size_t ahead) const {
+    return due_.size() <= ahead ? kNone : due_[due_.size() - 1 - ahead].id;
+  }
 
   static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
 
@@ -98,18 +102,19 @@ class TimingWheel {
     std::int64_t when;
     std::uint32_t id;
   };
-  static bool later(const Due& a, const Due& b) {
-    return a.when != b.when ? a.when > b.when : a.id > b.id;
-  }
   struct Later {
-    bool operator()(const Due& a, const Due& b) const { return later(a, b); }
+    bool operator()(const Due& a, const Due& b) const {
+      return a.when != b.when ? a.when > b.when : a.id > b.id;
+    }
   };
+  // Slots that fit the nearer caches.
+  static constexpr std::size_t kLeastSlots = 1024, kMostSlots = 16'384;
 
   bool valid(const Due& due, Place place) const {
     return alarms_[due.id].when == due.when && alarms_[due.id].place == place;
   }
   std::uint32_t slot_of(std::int64_t when) const {
-    return static_cast<std::uint32_t>(when >> shift_) & (kSlots - 1);
+    return static_cast<std::uint32_t>(when >> shift_) & mask_;
   }
 
   void put_in_slot(std::uint32_t id) {
@@ -137,15 +142,16 @@ class TimingWheel {
     }
   }
 
-  // The first slot in use from `from` on, round the wheel; kSlots when all are empty.
+  // The first slot in use from `from` on, round the wheel; kNone when all are empty.
   std::uint32_t first_used(std::uint32_t from) const {
     std::uint64_t word = used_[from / 64] & (~std::uint64_t{0} << (from % 64));
-    for (std::uint32_t i = 0; i <= kSlots / 64; ++i) {
-      const std::uint32_t w = (from / 64 + i) % (kSlots / 64);
+    const auto words = static_cast<std::uint32_t>(used_.size());
+    for (std::uint32_t i = 0; i <= words; ++i) {
+      const std::uint32_t w = (from / 64 + i) & (words - 1);
       if (i > 0) word = used_[w];
       if (word != 0) return w * 64 + static_cast<std::uint32_t>(std::countr_zero(word));
     }
-    return kSlots;
+    return kNone;
   }
 
   // Moves the hand to the next slot that holds an alarm and makes its alarms due.
@@ -154,11 +160,11 @@ class TimingWheel {
     const std::uint32_t at = slot_of(hand_end_);
     const std::uint32_t slot = first_used(at);
     std::int64_t tick = hand_end_ >> shift_;
-    if (slot == kSlots) {
+    if (slot == kNone) {
       if (far_.empty()) return false;
       tick = far_.top().when >> shift_;
     } else {
-      tick += (slot - at) & (kSlots - 1);
+      tick += (slot - at) & mask_;
       if (!far_.empty()) tick = std::min(tick, far_.top().when >> shift_);
     }
     hand_end_ = (tick + 1) << shift_;
@@ -169,7 +175,7 @@ class TimingWheel {
       }
       far_.pop();
     }
-    if (slot != kSlots && slot == (static_cast<std::uint32_t>(tick) & (kSlots - 1))) {
+    if (slot != kNone && slot == (static_cast<std::uint32_t>(tick) & mask_)) {
       for (std::uint32_t id = slots_[slot]; id != kNone; id = alarms_[id].next) {
         due_.push_back({alarms_[id].when, id});
         alarms_[id].place = Place::due;
@@ -177,16 +183,27 @@ class TimingWheel {
       slots_[slot] = kNone;
       used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
     }
-    if (due_.size() > 1) std::ranges::sort(due_, later);
+    if (due_.size() > 1) sort();
     return true;
+  }
+
+  void sort() {
+    if (due_.size() > 16) return std::sort(due_.begin(), due_.end(), Later{});
+    for (std::size_t i = 1; i < due_.size(); ++i) {
+      const Due due = due_[i];
+      std::size_t at = i;
+      for (; at > 0 && Later{}(due, due_[at - 1]); --at) due_[at] = due_[at - 1];
+      due_[at] = due;
+    }
   }
 
   int shift_ = 0;              // a slot is 2^shift_ ps wide
   std::int64_t hand_end_ = 0;  // alarms before this are due; a multiple of the width
   std::vector<Alarm> alarms_;
   std::vector<Due> due_;  // latest first
-  std::array<std::uint32_t, kSlots> slots_;
-  std::array<std::uint64_t, kSlots / 64> used_{};
+  std::uint32_t mask_;    // of the number of slots, a power of two
+  std::vector<std::uint32_t> slots_;
+  std::vector<std::uint64_t> used_;
   std::priority_queue<Due, std::vector<Due>, Later> far_;
 };
 

@@ -186,15 +186,16 @@ TEST_P(Faulty, IsLowAndItsFaultIsNamed) {
 INSTANTIATE_TEST_SUITE_P(
     ExplainLog, Faulty,
     ::testing::Values(Case{"kernel-sockets", kHopper2, 0}, Case{"kernel-sockets", kAmpere4, 0},
-                      Case{"no-gpudirect", kHopperPair, 1}, Case{"no-gpudirect", kAmpere4, 2},
+                      Case{"no-gpudirect", kHopperPair, 2}, Case{"no-gpudirect", kAmpere4, 3},
                       Case{"one-nic", kHopper2, 1}, Case{"one-nic", kAmpere4, 3},
                       Case{"fewer-nics", kHopper4, 3}, Case{"slow-ports", kHopperPair, 1},
                       Case{"per-connection-limit", kHopperPair, 1},
                       Case{"per-connection-limit", kHopper2, 2}, Case{"shared-uplink", kAmpere4, 3},
                       Case{"half-pcie-width", kPcie, 0}, Case{"half-pcie-width", kHopper4, 4},
                       Case{"p2p-off", kPcie, 0}, Case{"p2p-off", kAmpere, 0},
-                      Case{"p2p-off", kVolta16, 0}, Case{"no-nvlink", kHopper, 0},
-                      Case{"half-nvlinks", kAmpere, 0}, Case{"more-nvlinks", kAmpere, 0}));
+                      Case{"p2p-off", kVolta16, 0}, Case{"acs", kPcie, 1}, Case{"acs", kAmpere4, 3},
+                      Case{"no-nvlink", kHopper, 0}, Case{"half-nvlinks", kAmpere, 0},
+                      Case{"more-nvlinks", kAmpere, 0}));
 
 // Faults that cost less than weft may be off by: not claimed, but told.
 class Small : public ::testing::TestWithParam<Case> {};

@@ -143,6 +143,7 @@ class Faults {
   std::vector<Fault> all() {
     if (nodes_ > 1) across();
     inside();
+    access_control();
     std::erase_if(faults_, [](const Fault& fault) { return fault.variants.empty(); });
     return std::move(faults_);
   }
@@ -318,9 +319,9 @@ class Faults {
                   "PCIE under load"),
             "half width", std::move(narrow));
     if (question_.gpus.size() <= nodes_) return;
-    Fault& staged = fault("p2p-off", "GPUs have no peer access: ACS, IOMMU or NCCL_P2P_DISABLE",
+    Fault& staged = fault("p2p-off", "GPUs have no peer access: driver, IOMMU or NCCL_P2P_DISABLE",
                           "nvidia-smi topo -p2p r; p2pBandwidthLatencyTest with peer access on and "
-                          "off; lspci for ACSCtl of the bridges");
+                          "off; NCCL_P2P_DISABLE and NCCL_P2P_LEVEL in the environment");
     setting(staged, "NCCL_P2P_DISABLE", "1");
     cross_socket();
     if (nvlink_) nvlink();
@@ -334,6 +335,24 @@ class Faults {
     setting(fault("ll128-off", "NCCL does not use its protocol LL128",
                   "repeat with NCCL_PROTO=LL128 and NCCL_PROTO=Simple in turn"),
             "NCCL_PROTO", "^LL128");
+  }
+
+  // Only where a switch has something to turn round.
+  void access_control() {
+    const auto kinds = [&](NodeKind kind) {
+      return std::ranges::count(type_.nodes, kind, &Node::kind);
+    };
+    if (type_.spec.acs || kinds(NodeKind::pcie_switch) == 0 || kinds(NodeKind::cpu) == 0) return;
+    if (question_.gpus.size() < 2) return;
+    FabricSpec redirected = fabric_.spec();
+    for (ServerGroup& group : redirected.groups) group.server.acs = true;
+    machine(fault("acs",
+                  "PCIe access control services (ACS) send what GPUs and NICs below one switch "
+                  "exchange up to the root complex and back",
+                  "lspci -vvv: ACSCtl of every bridge shows ReqRedir- when it is off; set it with "
+                  "setpci and repeat; p2pBandwidthLatencyTest of two GPUs below one switch, both "
+                  "ways"),
+            "redirected by the root complex", std::move(redirected));
   }
 
   void cross_socket() {

@@ -8,7 +8,8 @@
 //   per-connection-limit  a window of 128 KiB per round trip of 8 to 12 us: linear in connections, whatever the link does
 //   shared-uplink         leaves with 2, 4 or 8 times too few uplinks, one server per leaf
 //   half-pcie-width       PCIe slots of GPUs and NICs at half width
-//   p2p-off               no peer access between GPUs: ACS, IOMMU or NCCL_P2P_DISABLE
+//   p2p-off               no peer access between GPUs: driver, IOMMU or NCCL_P2P_DISABLE
+//   acs                   PCIe switches send peer-to-peer traffic up to the root complex and back
 //   cross-socket          no peer access across CPU sockets, or a slow link between them
 //   no-nvlink             NVLink does not work: PCIe carries everything
 //   half-nvlinks          half of the links of every bundle are down

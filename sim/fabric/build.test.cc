@@ -198,6 +198,20 @@ TEST(BuildProblems, ANetworkSwitchInAServer) {
   EXPECT_THAT(problems_of(box(kTwo + R"(, {"id": "tor", "kind": "switch"})", kJoin)),
               HasSubstr("a network switch is not part of a server"));
 }
+TEST(BuildProblems, AccessControlWithoutARootComplex) {
+  const auto with = [](const char* more, const char* more_links) {
+    return fmt::format(R"({{"kind": "server", "acs": true, "nodes": [
+        {{"id": "gpu[0-1]", "kind": "gpu", "model": {{}}}}, {{"id": "plx0", "kind": "pcie_switch"}}{}],
+        "links": [{{"a": "gpu[0-1]", "b": "plx0", "link": LINK}}{}]}})",
+                       more, more_links);
+  };
+  EXPECT_THAT(problems_of(with("", "")), HasSubstr("no way from \"plx0\" to a root complex"));
+  // A socket behind a GPU is none.
+  const std::string cpu = R"(, {"id": "cpu0", "kind": "cpu"})";
+  EXPECT_THAT(problems_of(with(cpu.c_str(), R"(, {"a": "gpu0", "b": "cpu0", "link": LINK})")),
+              HasSubstr("no way from \"plx0\" to a root complex"));
+  EXPECT_EQ(problems_of(with(cpu.c_str(), R"(, {"a": "plx0", "b": "cpu0", "link": LINK})")), "");
+}
 TEST(BuildProblems, AnUnknownRole) {
   EXPECT_THAT(
       problems_of(box(

@@ -215,13 +215,13 @@ bool Routes::reaches(const LocalPath& path, Reach reach) const {
   return false;
 }
 
-// The DRAM of the nearest socket; the first one when several are as near.
-std::uint32_t Routes::dram_near(ServerId server, std::uint32_t local_node) {
+// The DRAM of the nearest socket, or the socket; the first one when several are as near.
+std::uint32_t Routes::nearest(ServerId server, std::uint32_t local_node, NodeKind kind) {
   const ServerType& type = fabric_.type_of(server);
   std::uint32_t best = kNoResource;
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   for (std::uint32_t i = 0; i < type.nodes.size(); ++i) {
-    if (type.nodes[i].kind != NodeKind::dram) continue;
+    if (type.nodes[i].kind != kind) continue;
     const LocalPath& path = local(server, false, local_node, i);
     if (path.found && path.hops.size() < fewest) {
       fewest = path.hops.size();
@@ -233,7 +233,7 @@ std::uint32_t Routes::dram_near(ServerId server, std::uint32_t local_node) {
 
 // Through host memory: down to the DRAM near `from`, up to `to`; both halves run at once, chunk by chunk.
 bool Routes::append_staged(ServerId server, std::uint32_t from, std::uint32_t to, Route& out) {
-  const std::uint32_t dram = dram_near(server, from);
+  const std::uint32_t dram = nearest(server, from, NodeKind::dram);
   if (dram == kNoResource) return false;
   const LocalPath down = local(server, false, from, dram);
   const LocalPath up = local(server, false, dram, to);
@@ -241,6 +241,19 @@ bool Routes::append_staged(ServerId server, std::uint32_t from, std::uint32_t to
   append_local(server, down, true, out);
   append_local(server, up, true, out);
   return true;
+}
+
+// Device to device over PCIe; with access control, turned round by the root complex in place of a switch.
+void Routes::append_peer(ServerId server, std::uint32_t from, std::uint32_t to, Route& out) {
+  const ServerType& type = fabric_.type_of(server);
+  const LocalPath& path = local(server, false, from, to);
+  const bool redirected = type.spec.acs && path.sockets == 0 && path.switches > 0;
+  if (!redirected) return append_local(server, path, false, out);
+  const std::uint32_t root = nearest(server, from, NodeKind::cpu);
+  WEFT_CHECK(root != kNoResource, from, to);  // see check_server
+  append_local(server, local(server, false, from, root), true, out);
+  append_local(server, local(server, false, root, to), true, out);
+  out.latency += type.nodes[root].latency;
 }
 
 bool Routes::peers_over_scale_up(NodeId a, NodeId b) {
@@ -275,7 +288,11 @@ std::optional<Transfer> Routes::within(NodeId src, NodeId dst, const TransferOpt
   if (via == Via::direct) {
     if (!scale_up && !over_pcie) return std::nullopt;
     Leg& leg = out.legs.emplace_back();
-    append_local(server, local(server, scale_up, from.index, to.index), false, leg.route);
+    if (scale_up) {
+      append_local(server, local(server, true, from.index, to.index), false, leg.route);
+    } else {
+      append_peer(server, from.index, to.index, leg.route);
+    }
     leg.startup = copy;
     return out;
   }
@@ -401,7 +418,7 @@ std::optional<Routes::Attachment> Routes::attach(NodeId gpu, const Door& door) {
   const std::uint32_t from = outward ? g : n, to = outward ? n : g;
   if (!outward) cross();
   if (door.gpudirect && gpudirect(gpu, out.nic)) {
-    append_local(server, local(server, false, from, to), false, out.route);
+    append_peer(server, from, to, out.route);
   } else {
     if (!append_staged(server, from, to, out.route)) return std::nullopt;
     out.cap = fabric_.type_of(server).spec.staging.rate.value_or(Bandwidth{0});

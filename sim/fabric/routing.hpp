@@ -10,6 +10,10 @@
 // Two-way budgets of PCIe ports (Link::duplex) bind copies staged through host memory: the reads of host memory are answered
 // against the direction of the writes. Peer-to-peer writes and RDMA run at full rate both ways (measured: 50.4 of 2 x 25.2
 // GB/s peer to peer against 28 staged on one box).
+//
+// Access control services (ServerSpec::acs) let no PCIe switch forward between its own ports: what could turn round there goes
+// up to the root complex and down again. A pair both ways then fills each direction of the uplink twice and draws on its two-way
+// budget, as a copy through host memory does.
 #pragma once
 
 #include <cstdint>
@@ -118,8 +122,9 @@ class Routes {
                       std::uint32_t to) const;
   void append_local(ServerId server, const LocalPath& path, bool staged, Route& out) const;
   bool append_staged(ServerId server, std::uint32_t from, std::uint32_t to, Route& out);
+  void append_peer(ServerId server, std::uint32_t from, std::uint32_t to, Route& out);
   bool reaches(const LocalPath& path, Reach reach) const;
-  std::uint32_t dram_near(ServerId server, std::uint32_t local_node);
+  std::uint32_t nearest(ServerId server, std::uint32_t local_node, NodeKind kind);
   std::optional<Transfer> within(NodeId src, NodeId dst, const TransferOptions& options);
   std::optional<Transfer> across(NodeId src, NodeId dst, const TransferOptions& options);
 

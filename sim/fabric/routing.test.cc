@@ -27,8 +27,11 @@ using test::route_of;
 using test::single_switch;
 using test::TinyOptions;
 using test::weight_of;
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // ---- inside a server
 
@@ -217,6 +220,50 @@ TEST(Routes, StagingPassesDramAndDrawsOnTheTwoWayBudgets) {
   // Peer to peer draws on no budget.
   for (const Share& share : route_of(routes, "g0", "g1").shares)
     EXPECT_LT(share.resource, fabric.link_count());
+}
+
+TEST(Routes, AccessControlSendsTrafficBelowASwitchToTheRootComplexAndBack) {
+  const Fabric fabric =
+      fabric_from(kTree, {.server = R"("peer_access": {"pcie": "all"}, "acs": true)"});
+  Routes routes(fabric);
+  const Route below = route_of(routes, "g0", "g1");
+  EXPECT_THAT(hop_names(fabric, below), ElementsAre("g0:p0", "p0:c0", "c0:p0", "p0:g1"));
+  EXPECT_EQ(below.latency, 4 * 100_ns + 2 * 50_ns + 80_ns);
+  // Twice through the uplink of p0: one way the budget of 2 x 100 x 0.75 allows 75.
+  EXPECT_EQ(weight_of(below, fabric.link(link(fabric, "p0:c0")).duplex), 2);
+  EXPECT_EQ(below.rate(fabric), 75_Gbps);
+  // What passes a root complex anyway is as before, and draws on no budget.
+  for (const char* dst : {"h", "far"}) {
+    const Route beyond = route_of(routes, "g0", dst);
+    EXPECT_EQ(beyond.rate(fabric), 100_Gbps);
+    for (const Share& share : beyond.shares) EXPECT_LT(share.resource, fabric.link_count());
+  }
+}
+
+TEST(Routes, AccessControlChangesNoPermissionAndNoNvlink) {
+  const Fabric fabric = fabric_from(
+      std::string(kTree) + "; g0 -- 400 Gb/s, 100 ns -- h",
+      {.server = R"("peer_access": {"pcie": "switch"}, "gpudirect_rdma": "switch", "acs": true)"});
+  Routes routes(fabric);
+  EXPECT_EQ(routes.transfer(node(fabric, "g0"), node(fabric, "g1"))->via, Via::direct);
+  EXPECT_EQ(routes.transfer(node(fabric, "g1"), node(fabric, "h"))->via, Via::host);
+  EXPECT_THAT(hop_names(fabric, route_of(routes, "g0", "h")), ElementsAre("g0:h"));
+}
+
+TEST(Routes, AccessControlDetoursNicsBelowTheGpusSwitch) {
+  const auto way = [](const char* acs, bool outward) {
+    const Fabric fabric = catalogue_fabric(fmt::format(
+        R"({{"use": "dgx-a100+ib-hdr", "set": {{"/servers": 2, "/server/acs": {}}}}})", acs));
+    Routes routes(fabric);
+    const NodeId gpu = node(fabric, "server0/gpu0");
+    const auto attachment = routes.attach(gpu, {.outward = outward});
+    EXPECT_TRUE(routes.gpudirect(gpu, attachment->nic));
+    EXPECT_EQ(attachment->cap, 0_Gbps);
+    return hop_names(fabric, attachment->route);
+  };
+  EXPECT_THAT(way("false", true), Not(Contains(HasSubstr("cpu"))));
+  EXPECT_THAT(way("true", true), Contains(HasSubstr("cpu")).Times(2));
+  EXPECT_THAT(way("true", false), Contains(HasSubstr("cpu")).Times(2));
 }
 
 TEST(Routes, WithoutDramThereIsNoStaging) {

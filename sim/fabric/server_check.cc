@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,47 @@ void check_nvlinks(const ServerType& type, Diagnostics& out) {
   }
 }
 
+// Which nodes hang together (union-find).
+class Groups {
+ public:
+  explicit Groups(std::size_t nodes) : parent_(nodes) {
+    std::iota(parent_.begin(), parent_.end(), 0U);
+  }
+  std::uint32_t of(std::uint32_t x) {
+    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
+    return x;
+  }
+  void join(std::uint32_t a, std::uint32_t b) { parent_[of(a)] = of(b); }
+
+ private:
+  std::vector<std::uint32_t> parent_;
+};
+
+// With access control a switch sends what could turn round in it up to a root complex.
+void check_acs(const ServerType& type, Diagnostics& out) {
+  if (!type.spec.acs) return;
+  const auto passes = [&](NodeId node) {
+    const NodeKind kind = type.nodes[node.v].kind;
+    return kind == NodeKind::cpu || kind == NodeKind::pcie_switch;
+  };
+  Groups groups(type.nodes.size());
+  for (const Link& link : type.links) {
+    if (passes(link.from) && passes(link.to)) groups.join(link.from.v, link.to.v);
+  }
+  std::set<std::uint32_t> rooted;
+  for (std::uint32_t i = 0; i < type.nodes.size(); ++i) {
+    if (type.nodes[i].kind == NodeKind::cpu) rooted.insert(groups.of(i));
+  }
+  for (std::uint32_t i = 0; i < type.nodes.size(); ++i) {
+    if (type.nodes[i].kind != NodeKind::pcie_switch || rooted.contains(groups.of(i))) continue;
+    out.error(type.spec.place, type.spec.pointer + "/acs",
+              fmt::format("no way from \"{}\" to a root complex, where access control would send "
+                          "its traffic",
+                          type.node_names[i]),
+              "link it to a node of kind cpu, or leave \"acs\" out");
+  }
+}
+
 // Every GPU must be able to reach every other node of interest, else a run would hang on it.
 void check_reach(const ServerType& type, bool networked, Diagnostics& out) {
   const Place place = type.spec.place;
@@ -37,15 +79,10 @@ void check_reach(const ServerType& type, bool networked, Diagnostics& out) {
     out.error(place, at, "a server without GPUs", "add a node of kind gpu");
     return;
   }
-  std::vector<std::uint32_t> group(type.nodes.size());
-  std::iota(group.begin(), group.end(), 0U);
-  const auto root = [&](std::uint32_t x) {
-    while (group[x] != x) x = group[x] = group[group[x]];
-    return x;
-  };
-  for (const Link& link : type.links) group[root(link.from.v)] = root(link.to.v);
+  Groups groups(type.nodes.size());
+  for (const Link& link : type.links) groups.join(link.from.v, link.to.v);
   const auto check = [&](std::uint32_t local, std::string_view what) {
-    if (root(local) == root(type.gpus.front())) return;
+    if (groups.of(local) == groups.of(type.gpus.front())) return;
     out.error(place, at,
               fmt::format("{} \"{}\" is not connected to \"{}\"", what, type.node_names[local],
                           type.node_names[type.gpus.front()]),
@@ -65,6 +102,7 @@ void check_reach(const ServerType& type, bool networked, Diagnostics& out) {
 
 void check_server(const ServerType& type, bool networked, Diagnostics& out) {
   check_reach(type, networked, out);
+  check_acs(type, out);
   check_nvlinks(type, out);
 }
 

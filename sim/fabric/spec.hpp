@@ -284,7 +284,7 @@ struct PeerAccess {
   void visit(V&& v) {
     v("nvlink", nvlink, "GPUs joined by NVLink (or its like) reach each other's memory");
     v("pcie", pcie,
-      "how far apart GPUs may be for peer access over PCIe (P2P, ACS and IOMMU decide)");
+      "how far apart GPUs may be for peer access over PCIe (platform and driver decide)");
   }
 };
 struct StagingSpec {
@@ -310,6 +310,7 @@ struct ServerSpec : ComponentHead {
   std::vector<LinkEntry> links;
   PeerAccess peer_access;
   Reach gpudirect_rdma = Reach::same_socket;
+  bool acs = false;
   StagingSpec staging;
   CopySpec copy;
   Place place;
@@ -321,6 +322,9 @@ struct ServerSpec : ComponentHead {
     v("links", links, "what joins them");
     v("peer_access", peer_access, "which GPUs reach each other's memory");
     v("gpudirect_rdma", gpudirect_rdma, "how far apart GPU and NIC may be for GPUDirect RDMA");
+    v("acs", acs,
+      "PCIe access control services redirect: switches send peer-to-peer traffic up to the root "
+      "complex");
     v("staging", staging, "copies through host memory");
     v("copy", copy, "GPU-to-GPU copies");
   }

@@ -126,7 +126,7 @@ TEST(P04, OneGpuUsesOneNicsWorth) {
 
 // nccl#1856: 40 GB/s over 2 nodes, 20 over 3, 40 over 4. Rings that come in by one NIC and leave by the other close over even
 // numbers of nodes only. Where the rails meet on one switch that costs nothing here; where a thin trunk joins them it does.
-Fabric two_rails(int nodes, bool one_switch) {
+Fabric two_rails(int nodes, bool one_switch, int gpus = 2) {
   std::string cables;
   for (int n = 0; n < nodes; ++n) {
     for (int rail = 0; rail < 2; ++rail)
@@ -138,30 +138,33 @@ Fabric two_rails(int nodes, bool one_switch) {
                                     "switches": ["s0", "s1"], "cables": [{}{{"a": "s0", "b": "s1"}}]}})",
                                cables);
   return test::catalogue_fabric(fmt::format(
-      R"({{"weft": {{"schema": 1}}, "kind": "fabric", "name": "test", "summary": "for a test", "servers": {},
+      R"({{"weft": {{"schema": 1}}, "kind": "fabric", "name": "test", "summary": "for a test", "servers": {0},
           "server": {{"weft": {{"schema": 1}}, "kind": "server", "name": "box", "summary": "for a test",
-            "nodes": [{{"id": "gpu[0-1]", "kind": "gpu", "model": "h100-pcie"}}, {{"id": "cpu[0-1]", "kind": "cpu"}},
+            "nodes": [{{"id": "gpu[0-{2}]", "kind": "gpu", "model": "h100-pcie"}}, {{"id": "cpu[0-1]", "kind": "cpu"}},
                       {{"id": "dram[0-1]", "kind": "dram"}}, {{"id": "plx[0-1]", "kind": "pcie_switch"}},
                       {{"id": "nic[0-1]", "kind": "nic", "model": "cx7-ndr"}}],
-            "links": [{{"a": "gpu[0-1]", "b": "plx[0-1]", "pair": "each", "link": "pcie5-x16"}},
+            "links": [{{"a": "gpu[0-{2}]", "b": "plx[0-1]", "pair": "block", "link": "pcie5-x16"}},
                       {{"a": "nic[0-1]", "b": "plx[0-1]", "pair": "each", "link": "pcie5-x16"}},
                       {{"a": "plx[0-1]", "b": "cpu[0-1]", "pair": "each", "link": "pcie5-x16"}},
                       {{"a": "dram[0-1]", "b": "cpu[0-1]", "pair": "each", "link": "dram-ddr5-4800x8"}},
                       {{"a": "cpu0", "b": "cpu1", "link": "upi-16"}}],
             "peer_access": {{"nvlink": false, "pcie": "all"}}, "gpudirect_rdma": "switch",
             "staging": {{"rate": "37 GB/s", "latency": "10 us"}}, "sources": {{"": "assumed: a test"}}}},
-          "network": {}, "sources": {{"": "assumed: a test"}}}})",
-      nodes, network));
+          "network": {1}, "sources": {{"": "assumed: a test"}}}})",
+      nodes, network, gpus - 1));
+}
+
+double all_gather_busbw(const Fabric& fabric, const char* cross_nic) {
+  NcclSetup setup;
+  setup.version = {2, 27, 3};
+  setup.environment.variables["NCCL_CROSS_NIC"] = cross_nic;
+  const Bytes sizes[] = {1_GiB};
+  return predict_nccl(fabric, fabric.gpus(), all_gather, sizes, setup).front().busbw_gbs;
 }
 
 TEST(P05, OddNumbersOfNodesCrossBetweenRails) {
   const auto busbw = [](int nodes, bool one_switch, const char* cross_nic) {
-    const Fabric fabric = two_rails(nodes, one_switch);
-    NcclSetup setup;
-    setup.version = {2, 27, 3};
-    setup.environment.variables["NCCL_CROSS_NIC"] = cross_nic;
-    const Bytes sizes[] = {1_GiB};
-    return predict_nccl(fabric, fabric.gpus(), all_gather, sizes, setup).front().busbw_gbs;
+    return all_gather_busbw(two_rails(nodes, one_switch), cross_nic);
   };
   const double two = busbw(2, false, "2");
   EXPECT_GT(busbw(3, false, "2") / two, 0.4);
@@ -172,19 +175,59 @@ TEST(P05, OddNumbersOfNodesCrossBetweenRails) {
   EXPECT_NEAR(busbw(3, true, "1") / busbw(2, true, "1"), 1, 0.05);
 }
 
-// nccl#1086: without peer access a pair below one PCIe switch shares its way to host memory; ACS does the same.
+// The eight GPUs of the report: what two nodes reach is predicted (2, the default, or 0), and three on one switch are no slower.
+TEST(P05, OnOneSwitchParityCostsNothing) {
+  for (const char* cross_nic : {"0", "1", "2"}) {
+    const double two = all_gather_busbw(two_rails(2, true, 8), cross_nic);
+    if (*cross_nic != '1') {
+      EXPECT_NEAR(two / 40, 1, 0.25) << cross_nic;
+    }
+    for (const int nodes : {3, 4})
+      EXPECT_NEAR(all_gather_busbw(two_rails(nodes, true, 8), cross_nic) / two, 1, 0.05)
+          << cross_nic << " " << nodes;
+  }
+}
+
+// nccl#1086: without peer access a pair below one PCIe switch shares its way to host memory; access control that redirects
+// peer-to-peer traffic to the root complex does the same.
+double both_ways(const Fabric& fabric, const char* dst, bool peers) {
+  const Report report = test::run(
+      fabric, fmt::format(R"("workload": {{"p2p": {{"src": "gpu0", "dst": "{}", "size": "256 MiB",
+                                "bidirectional": true, "peer_access": {}}}}})",
+                          dst, peers));
+  return 2 * 268.435456e-3 / report.time_s;
+}
+constexpr const char* kNear = "gpu1";  // below the switch of gpu0
+constexpr const char* kFar = "gpu7";   // of the other socket
+
 TEST(P06, PairsBelowOneSwitchFallBehindWithoutPeerAccess) {
   const Fabric fabric = test::catalogue_fabric("pcie-a100x8");
-  const auto both_ways = [&](const char* dst, bool peers) {
-    const Report report = test::run(
-        fabric, fmt::format(R"("workload": {{"p2p": {{"src": "gpu0", "dst": "{}", "size": "256 MiB",
-                                "bidirectional": true, "peer_access": {}}}}})",
-                            dst, peers));
-    return 2 * 268.435456e-3 / report.time_s;
+  EXPECT_LT(both_ways(fabric, kNear, false), 0.8 * both_ways(fabric, kFar, false));
+  EXPECT_GE(both_ways(fabric, kNear, true), 0.99 * both_ways(fabric, kFar, true));
+  EXPECT_GT(both_ways(fabric, kNear, true), 2 * both_ways(fabric, kNear, false));
+}
+
+TEST(P06, PairsBelowOneSwitchFallBehindWithAccessControl) {
+  const auto box = [](bool acs) {
+    return test::catalogue_fabric(
+        fmt::format(R"({{"use": "pcie-a100x8", "set": {{"/acs": {}}}}})", acs));
   };
-  EXPECT_LT(both_ways("gpu1", false), 0.8 * both_ways("gpu7", false));
-  EXPECT_GE(both_ways("gpu1", true), 0.99 * both_ways("gpu7", true));
-  EXPECT_GT(both_ways("gpu1", true), 2 * both_ways("gpu1", false));
+  const Fabric on = box(true), off = box(false);
+  EXPECT_LT(both_ways(on, kNear, true), 0.8 * both_ways(on, kFar, true));
+  EXPECT_NEAR(both_ways(on, kNear, true) / both_ways(on, kNear, false), 1, 0.1);
+  EXPECT_GT(both_ways(off, kNear, true), 2 * both_ways(on, kNear, true));
+  EXPECT_DOUBLE_EQ(both_ways(off, kNear, true),
+                   both_ways(test::catalogue_fabric("pcie-a100x8"), kNear, true));
+}
+
+// NCCL does not ask whether access control is on: it sends over PCIe as before, and takes longer.
+TEST(P06, AccessControlSlowsCollectivesOverPcie) {
+  const auto busbw = [](const char* acs) {
+    const Fabric fabric = test::catalogue_fabric(
+        fmt::format(R"({{"use": "pcie-a100x8", "set": {{"/acs": {}}}}})", acs));
+    return predict(fabric, all_reduce, 256_MiB).busbw_gbs;
+  };
+  EXPECT_LT(busbw("true"), 0.6 * busbw("false"));
 }
 
 // nccl#1712: the size that reaches half of the peak grows as the ring does; large sizes do not care.

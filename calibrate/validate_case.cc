@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "calibrate/validate_rows.hpp"
-#include "models/nccl/predict.hpp"
+#include "models/nccl/library.hpp"
 #include "sim/core/text.hpp"
 
 namespace weft {
@@ -137,6 +137,7 @@ class RecordReader {
                  fmt::format("\"{}\" is not a release of NCCL from 2.5 to 2.30", c.nccl),
                  "e.g. \"2.18.3\"");
     }
+    check_variables(ask, here);
     if (c.quantity && (*c.quantity == Quantity::bandwidth || *c.quantity == Quantity::latency))
       wrong_quantity(ask, here, "time, busbw, algbw");
     if (!c.gpus.empty() && c.gpus_per_node &&
@@ -144,6 +145,26 @@ class RecordReader {
       out_.error(ask.find("gpus")->place, config_detail::child(here, "gpus"),
                  fmt::format("{} GPUs are listed and gpus_per_node is {}", c.gpus.size(),
                              *c.gpus_per_node));
+    }
+  }
+
+  void check_variables(const Json& ask, const std::string& here) {
+    const NcclCase& c = record_.nccl;
+    NcclSetup setup;
+    setup.environment.variables = c.env;
+    setup.algorithm = c.algorithm;
+    setup.protocol = c.protocol;
+    for (const NcclVariableProblem& problem : check_nccl_environment(setup.environment)) {
+      const Place place = ask.find("env")->find(problem.name)->place;
+      const std::string at = config_detail::child(here + "/env", problem.name);
+      if (problem.error)
+        out_.error(place, at, problem.fact, problem.cure);
+      else
+        out_.warning(place, at, problem.fact, problem.cure);
+    }
+    for (const NcclVariableProblem& problem : check_nccl_overrules(setup)) {
+      out_.warning(ask.find(problem.name)->place, config_detail::child(here, problem.name),
+                   problem.fact, problem.cure);
     }
   }
 

@@ -7,6 +7,7 @@
 namespace weft {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Reading {
@@ -39,6 +40,20 @@ std::string nccl(const std::string& ask, const std::string& data) {
 
 std::string p2p(const std::string& ask, const std::string& data) {
   return R"({"id": "r", "weft": {"kind": "p2p", "fabric": "dgx2")" + ask + "}, " + data + "}";
+}
+
+TEST(ValidationRecord, VariablesOfNcclAreCheckedWhereTheyStand) {
+  const std::string data = R"("columns": ["bytes", "time_us"], "rows": [[8, 10.0]])";
+  const auto problems = [&](const std::string& ask) { return read(nccl(ask, data)).problems; };
+  EXPECT_THAT(
+      problems(", \"env\": {\n \"NCCL_CROSS_NIC\": \"7\",\n \"UCX_TLS\": \"rc\"}"),
+      AllOf(HasSubstr("r.json:2:20: error: /records/0/weft/env/NCCL_CROSS_NIC: \"7\" is not"),
+            HasSubstr("r.json:3:13: error: /records/0/weft/env/UCX_TLS: ")));
+  EXPECT_THAT(problems(R"(, "env": {"NCCL_CROSSNIC": "1"})"),
+              AllOf(HasSubstr("warning"), HasSubstr("did you mean \"NCCL_CROSS_NIC\"?")));
+  EXPECT_THAT(problems(R"(, "algorithm": "ring", "env": {"NCCL_ALGO": "Tree"})"),
+              AllOf(HasSubstr("warning: /records/0/weft/algorithm"), HasSubstr("wins over")));
+  EXPECT_EQ(problems(R"(, "env": {"NCCL_NVLS_ENABLE": "0", "NCCL_ALGO": "Ring,Tree"})"), "");
 }
 
 TEST(ValidationRecord, ATableIsReadByTheNamesOfItsColumns) {

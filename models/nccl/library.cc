@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/nccl/communicator.hpp"
+#include "models/nccl/tuner.hpp"
 #include "models/nccl/variables.hpp"
 #include "sim/core/text.hpp"
 
@@ -19,6 +20,23 @@ std::optional<std::string> text_of(const Json& value) {
   if (value.is_string()) return value.text;
   if (value.kind == Json::Kind::integer) return fmt::format("{}", value.integer);
   return std::nullopt;
+}
+
+// Whether everything that `forced` allows is allowed by `variable` too; also true of texts that NCCL could not read.
+bool allows(const std::string& name, const std::string& variable, const std::string& forced) {
+  Diagnostics problems;
+  const NcclFilter whole = nccl_filter({{{name, variable}}}, problems);
+  const NcclFilter part = nccl_filter({{{name, forced}}}, problems);
+  const auto covers = [](const auto& of, const auto& at) {
+    for (std::size_t kind = 0; kind < of.size(); ++kind) {
+      for (std::size_t i = 0; i < of[kind].size(); ++i) {
+        if (of[kind][i] == NcclFilter::Use::off && at[kind][i] == NcclFilter::Use::on) return false;
+      }
+    }
+    return true;
+  };
+  return !problems.ok() ||
+         (covers(whole.algorithms, part.algorithms) && covers(whole.protocols, part.protocols));
 }
 
 // Reports at `pointer` of the spec; a value without a place lies where the whole spec does.
@@ -62,6 +80,8 @@ NcclSetup setup_of(const NcclSpec& spec, Diagnostics& out) {
     out.error(spec.place, at(problem.name == "NCCL_ALGO" ? "algorithm" : "protocol"), problem.fact,
               problem.cure);
   }
+  for (const NcclVariableProblem& problem : check_nccl_overrules(setup))
+    out.warning(spec.place, at(problem.name), problem.fact, problem.cure);
   return setup;
 }
 
@@ -107,6 +127,21 @@ std::vector<NcclVariableProblem> check_nccl_environment(const NcclEnvironment& e
            "modelled: " + join(names, ", ")});
     }
   }
+  return out;
+}
+
+std::vector<NcclVariableProblem> check_nccl_overrules(const NcclSetup& setup) {
+  std::vector<NcclVariableProblem> out;
+  const auto check = [&](const char* name, const char* variable, const std::string& forced) {
+    const std::string* given = setup.environment.find(variable);
+    if (given == nullptr || forced.empty() || allows(variable, *given, forced)) return;
+    out.push_back(
+        {false, name,
+         fmt::format("\"{}\" wins over {}={}, which does not allow it", forced, variable, *given),
+         "leave one of them out"});
+  };
+  check("algorithm", "NCCL_ALGO", setup.algorithm);
+  check("protocol", "NCCL_PROTO", setup.protocol);
   return out;
 }
 

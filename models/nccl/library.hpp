@@ -21,5 +21,7 @@ struct NcclVariableProblem {
 // Names that NCCL has but weft does not model are warnings, names that are no variable of NCCL are errors, and so are values
 // that NCCL could not read.
 std::vector<NcclVariableProblem> check_nccl_environment(const NcclEnvironment& environment);
+// Warnings, named "algorithm" and "protocol": what is forced wins over an NCCL_ALGO or NCCL_PROTO that does not allow it.
+std::vector<NcclVariableProblem> check_nccl_overrules(const NcclSetup& setup);
 
 }  // namespace weft

@@ -33,6 +33,33 @@ TEST(NcclVariables, OthersOfNcclAreWarnedOfAndStrangersRefused) {
   EXPECT_TRUE(problems[3].error);
 }
 
+TEST(NcclVariables, WhatIsForcedMayOverruleThem) {
+  const auto overruled = [](const char* algorithm, const char* protocol, const char* algo,
+                            const char* proto) {
+    NcclSetup setup;
+    setup.algorithm = algorithm;
+    setup.protocol = protocol;
+    if (*algo != 0) setup.environment.variables["NCCL_ALGO"] = algo;
+    if (*proto != 0) setup.environment.variables["NCCL_PROTO"] = proto;
+    std::vector<std::string> names;
+    for (const NcclVariableProblem& problem : check_nccl_overrules(setup)) {
+      EXPECT_FALSE(problem.error);
+      names.push_back(problem.name);
+    }
+    return names;
+  };
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  EXPECT_THAT(overruled("ring", "", "Tree", ""), ElementsAre("algorithm"));
+  EXPECT_THAT(overruled("ring", "ll", "^ring", "Simple"), ElementsAre("algorithm", "protocol"));
+  EXPECT_THAT(overruled("ring", "", "allreduce:tree", ""), ElementsAre("algorithm"));
+  EXPECT_THAT(overruled("ring", "ll", "Ring,Tree", "^LL128"), IsEmpty());
+  EXPECT_THAT(overruled("ring", "ll", "", ""), IsEmpty());
+  EXPECT_THAT(overruled("", "", "Tree", "LL"), IsEmpty());
+  // Of another library, or a slip that is told elsewhere.
+  EXPECT_THAT(overruled("halving_doubling", "", "Tree", ""), IsEmpty());
+}
+
 TEST(NcclScenario, JobsWithoutAnAlgorithmRunAsNcclWould) {
   const auto job = [](const std::string& nccl, const std::string& more) {
     return test::run(R"({"fabric": "hgx-h100", "nccl": {)" + nccl + R"(},

@@ -210,5 +210,16 @@ TEST(Page, IsWrittenWithItsPlotsAndTheNotesBesideIt) {
   EXPECT_TRUE(std::filesystem::exists(folder.path("page") + "/p2p-size-sweeps.svg"));
 }
 
+TEST(Page, OntoAFolderLeavesNothing) {
+  const Folder folder;
+  std::filesystem::create_directory(folder.path("page"));
+  const Outcome outcome =
+      weft_cli({"validate", "--only", "tartan-p100-packet-*", "--page", folder.path("page")});
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("this is a folder, not a file"));
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"page"}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path("page")));
+}
+
 }  // namespace
 }  // namespace weft

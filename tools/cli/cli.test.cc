@@ -120,6 +120,22 @@ TEST(Set, AllProblemsAreReportedAtOnce) {
   EXPECT_THAT(answer.err, HasSubstr("unknown key, did you mean \"oversubscription\"?"));
 }
 
+// ---- NCCL
+
+TEST(NcclTests, AlgoWinsOverNcclAlgoAndSaysSo) {
+  const auto run = [](std::vector<std::string> more) {
+    std::vector<std::string> args{
+        "nccl-tests", "all_reduce_perf", "--fabric", "hgx-h100", "-b", "1M", "-e", "1M"};
+    args.insert(args.end(), more.begin(), more.end());
+    return weft_run(args);
+  };
+  const Answer both = run({"--algo", "ring", "--env", "NCCL_ALGO=Tree"});
+  EXPECT_EQ(both.code, kOk);
+  EXPECT_THAT(both.err, HasSubstr("warning: --algo: \"ring\" wins over NCCL_ALGO=Tree"));
+  EXPECT_EQ(both.out, run({"--algo", "ring"}).out);
+  EXPECT_EQ(run({"--algo", "ring", "--env", "NCCL_ALGO=Ring,Tree"}).err, "");
+}
+
 // ---- topo
 
 TEST(Topo, Dgx1V100PrintsTheMeasuredMatrix) {

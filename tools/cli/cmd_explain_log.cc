@@ -285,9 +285,7 @@ class ExplainLog final : public Command {
         notes_.push_back(fmt::format("--harness {} contradicts the log, which looks like {}",
                                      flags_.harness, write_config(seen).text));
     }
-    setup.environment = read_nccl_variables(flags_.variables, diagnostics);
-    setup.algorithm = flags_.algorithm;
-    setup.protocol = flags_.protocol;
+    read_nccl_choices(flags_, setup, diagnostics);
   }
 
   static NcclHarness harness_of(const Log& log, const std::string& per_thread,

@@ -150,9 +150,7 @@ class NcclTests final : public Command {
       setup.version = *version;
     if (!flags_.harness.empty())
       read_config(Json(flags_.harness), "--harness", setup.harness, diagnostics);
-    setup.environment = read_nccl_variables(flags_.variables, diagnostics);
-    setup.algorithm = flags_.algorithm;
-    setup.protocol = flags_.protocol;
+    read_nccl_choices(flags_, setup, diagnostics);
     return setup;
   }
 

@@ -81,9 +81,9 @@ class RunCommand final : public Command {
 
  private:
   void write_folder(const Report& report) const {
-    make_folder(folder_);
-    write_file(folder_ + "/report.json", to_text(to_json(report)) + "\n");
-    write_file(folder_ + "/links.csv", links_csv(report));
+    const OutputFile files[] = {{folder_ + "/report.json", to_text(to_json(report)) + "\n", true},
+                                {folder_ + "/links.csv", links_csv(report), true}};
+    write_files(files);
   }
 
   Json compare_json(const Report& before, const Report& after) const {

@@ -101,7 +101,7 @@ class Validate final : public Command {
       diagnostics.error(record.record->place, record.record->id,
                         "cannot be predicted: " + record.failure);
     }
-    if (failed) io.err << diagnostics.text();
+    io.err << diagnostics.text();
     if (failed) return kBadInput;
     if (!check_limits_) return kOk;
     bool broken = false;
@@ -174,9 +174,9 @@ class Validate final : public Command {
         files.read((path.parent_path() / (path.stem().string() + ".notes.md")).string())
             .value_or("");
     const ValidationPage page = validation_page(dataset, result, notes, path.stem().string());
-    make_folder(folder.string());
-    for (const auto& [name, svg] : page.plots) write_file((folder / name).string(), svg);
-    write_file(page_, page.markdown);
+    std::vector<OutputFile> out{{page_, page.markdown, true}};
+    for (const auto& [name, svg] : page.plots) out.push_back({(folder / name).string(), svg, true});
+    write_files(out);
   }
 
   void choose(Dataset& dataset, Diagnostics& diagnostics) const {

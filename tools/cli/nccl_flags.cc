@@ -58,6 +58,16 @@ NcclEnvironment read_nccl_variables(std::span<const std::string> variables,
   return environment;
 }
 
+void read_nccl_choices(const NcclFlags& flags, NcclSetup& setup, Diagnostics& diagnostics) {
+  setup.environment = read_nccl_variables(flags.variables, diagnostics);
+  setup.algorithm = flags.algorithm;
+  setup.protocol = flags.protocol;
+  for (const NcclVariableProblem& problem : check_nccl_overrules(setup)) {
+    diagnostics.warning({}, problem.name == "algorithm" ? "--algo" : "--proto", problem.fact,
+                        problem.cure);
+  }
+}
+
 std::vector<NodeId> first_gpus(const Fabric& fabric, std::optional<std::int64_t> per_node,
                                std::optional<std::int64_t> most) {
   std::vector<NodeId> gpus;

@@ -30,6 +30,10 @@ void add_nccl_flags(CLI::App& app, NcclFlags& flags, const std::string& release_
 // Of --nccl; nullopt when it was left out or, with the problem reported, is not modelled.
 std::optional<NcclVersion> read_nccl_release(const std::string& text, Diagnostics& diagnostics);
 
+// Of --env, --algo and --proto, which win over variables; told when the two contradict each other. What --algo names is checked
+// by who runs it, as not every GPU is driven by NCCL.
+void read_nccl_choices(const NcclFlags& flags, NcclSetup& setup, Diagnostics& diagnostics);
+
 // Of --env; what is not NAME=VALUE, and what is wrong with a name or a value, is reported: names that NCCL has but weft does not
 // model are warnings.
 NcclEnvironment read_nccl_variables(std::span<const std::string> variables,

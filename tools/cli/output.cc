@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,43 +12,114 @@
 #include "sim/core/diagnostics.hpp"
 
 namespace weft {
+namespace {
 
-void make_folder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error || !std::filesystem::is_directory(path)) {
-    throw InputError(fmt::format("{}: error: cannot make this folder{}\n", path,
-                                 error ? ": " + error.message() : ""));
+namespace fs = std::filesystem;
+
+bool put(const std::string& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.flush();
+  return file.good();
+}
+
+// A device, a pipe: written as it is, never replaced.
+bool special(const fs::file_status& status) {
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+[[noreturn]] void cannot(const std::string& what, const std::string& path,
+                         const std::error_code& error) {
+  throw InputError(
+      fmt::format("{}: error: {}{}\n", path, what, error ? ": " + error.message() : ""));
+}
+
+// Files under names of their own beside their places, and the folders made for them; gone unless they are moved there.
+class Draft {
+ public:
+  Draft() = default;
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  ~Draft() {
+    std::error_code ignored;
+    for (const Part& part : parts_) fs::remove(part.temporary, ignored);
+    for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder)
+      fs::remove(*folder, ignored);
+  }
+
+  // With all that are missing above it.
+  void add_folder(const fs::path& path) {
+    std::error_code error;
+    if (make(path, error)) return;
+    cannot("cannot make this folder", path.string(), error);
+  }
+
+  void add(const std::string& path, std::string_view text) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (fs::is_directory(status)) cannot("this is a folder, not a file", path, {});
+    // A link stays one: what it points to is replaced.
+    Part part{path, fs::exists(status) ? fs::canonical(path, error) : fs::path(path), {}};
+    part.temporary = fmt::format("{}.{}.part", part.target.string(), getpid());
+    parts_.push_back(part);
+    if (!put(part.temporary.string(), text)) cannot("cannot write this file", path, {});
+  }
+
+  void keep() {
+    for (const Part& part : parts_) {
+      std::error_code error;
+      fs::rename(part.temporary, part.target, error);
+      if (error) cannot("cannot write this file", part.path, error);
+    }
+    parts_.clear();
+    folders_.clear();
+  }
+
+ private:
+  bool make(const fs::path& path, std::error_code& error) {
+    if (path.empty() || fs::is_directory(path, error)) return true;
+    if (!make(path.parent_path(), error)) return false;
+    if (fs::is_directory(path, error)) return true;  // "made/.." or "made/"
+    error.clear();
+    if (!fs::create_directory(path, error)) {
+      if (!error) error = std::make_error_code(std::errc::not_a_directory);
+      return false;
+    }
+    folders_.push_back(path);
+    return true;
+  }
+
+  struct Part {
+    std::string path;
+    fs::path target, temporary;
+  };
+  std::vector<Part> parts_;
+  std::vector<fs::path> folders_;
+};
+
+}  // namespace
+
+void write_files(std::span<const OutputFile> files) {
+  Draft draft;
+  std::vector<const OutputFile*> devices;
+  for (const OutputFile& file : files) {
+    std::error_code error;
+    if (special(fs::status(file.path, error))) {
+      devices.push_back(&file);
+      continue;
+    }
+    if (file.make_folders) draft.add_folder(fs::path(file.path).parent_path());
+    draft.add(file.path, file.text);
+  }
+  draft.keep();
+  for (const OutputFile* file : devices) {
+    if (!put(file->path, file->text)) cannot("cannot write this file", file->path, {});
   }
 }
 
 void write_file(const std::string& path, std::string_view text) {
-  namespace fs = std::filesystem;
-  const auto write = [&](const std::string& to) {
-    std::ofstream file(to, std::ios::binary);
-    file.write(text.data(), static_cast<std::streamsize>(text.size()));
-    file.flush();
-    return file.good();
-  };
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) {
-    if (!write(path)) throw InputError(fmt::format("{}: error: cannot write this file\n", path));
-    return;
-  }
-  // A link stays one: what it points to is replaced.
-  const fs::path target = fs::exists(status) ? fs::canonical(path, error) : fs::path(path);
-  const std::string temporary = fmt::format("{}.{}.part", target.string(), getpid());
-  if (!write(temporary)) {
-    fs::remove(temporary, error);
-    throw InputError(fmt::format("{}: error: cannot write this file\n", path));
-  }
-  fs::rename(temporary, target, error);
-  if (error) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw InputError(fmt::format("{}: error: {}\n", path, error.message()));
-  }
+  const OutputFile files[] = {{.path = path, .text = std::string(text)}};
+  write_files(files);
 }
 
 }  // namespace weft

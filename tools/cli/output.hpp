@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that weft writes appear whole or not at all: the text goes to a temporary file in the same folder, which is renamed.
+// Files that weft writes appear whole or not at all, and so do files that belong together: each text goes to a temporary file in
+// the folder where it shall be; when all are written they are renamed. Devices and pipes are written last.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace weft {
 
-// Throws InputError when the folder or the file cannot be written.
+struct OutputFile {
+  std::string path, text;
+  bool make_folders =
+      false;  // those that are missing on the way; gone again when something cannot be written
+};
+
+// Throw InputError when something cannot be written.
+void write_files(std::span<const OutputFile> files);
 void write_file(const std::string& path, std::string_view text);
-void make_folder(const std::string& path);
 
 }  // namespace weft

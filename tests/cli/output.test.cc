@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/output.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+
+#include "sim/core/diagnostics.hpp"
+#include "tests/cli/cli_test.hpp"
+
+namespace weft {
+namespace {
+
+using cli_test::Folder;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string read_back(const std::string& path) {
+  std::stringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+std::string refused(const std::vector<OutputFile>& files) {
+  try {
+    write_files(files);
+  } catch (const InputError& problem) {
+    return problem.what();
+  }
+  return "written";
+}
+
+TEST(Output, FilesThatBelongTogetherAppearTogether) {
+  const Folder folder;
+  EXPECT_EQ(refused({{folder.path("a/b/one"), "1", true}, {folder.path("two"), "2"}}), "written");
+  EXPECT_THAT(folder.names(), ElementsAre("a", "two"));
+  EXPECT_EQ(read_back(folder.path("a/b/one")), "1");
+  EXPECT_EQ(refused({{folder.path("new/../three"), "3", true}}), "written");
+  EXPECT_EQ(read_back(folder.path("three")), "3");
+}
+
+TEST(Output, WhenOneCannotBeWrittenNoneIsAndOldOnesStay) {
+  const Folder folder;
+  folder.file("one", "old");
+  std::filesystem::create_directory(folder.path("taken"));
+  for (const std::string& last : {folder.path("taken"), folder.path("no/folder")}) {
+    EXPECT_THAT(
+        refused(
+            {{folder.path("one"), "new"}, {folder.path("made/for/two"), "2", true}, {last, "3"}}),
+        HasSubstr(last));
+    EXPECT_THAT(folder.names(), ElementsAre("one", "taken"));
+    EXPECT_EQ(read_back(folder.path("one")), "old");
+  }
+  EXPECT_THAT(refused({{folder.path("one/two"), "2", true}}), HasSubstr("cannot make this folder"));
+}
+
+TEST(Output, ALinkStaysOneAndADeviceIsWrittenInPlace) {
+  const Folder folder;
+  folder.file("real", "old");
+  std::filesystem::create_symlink("real", folder.path("link"));
+  write_file(folder.path("link"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
+  EXPECT_EQ(read_back(folder.path("real")), "new");
+  write_file("/dev/null", "gone");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_THAT(refused({{"/dev/full", "x"}}), HasSubstr("cannot write this file"));
+}
+
+}  // namespace
+}  // namespace weft

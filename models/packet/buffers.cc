@@ -279,12 +279,14 @@ void Engine::give_credit(std::uint32_t in, std::uint8_t c, std::uint32_t charge,
 // Ends the waiting of this class if its credit has come, or sets the alarm for it if it is on its way.
 void Engine::feed_from(std::uint32_t p, std::uint8_t c, std::uint32_t needed) {
   Gate& far = gate(p, c);
+  if (far.starved == 0) return;
   const Time when = credit_at(far, needed);
   if (when == Time::never()) return;
   if (when > now_) {
-    wheel_.set(static_cast<std::uint32_t>(ports_.size()) + p, when);
+    wake(p, when);
     return;
   }
+  make_up(p, when - Time{1});  // other classes have gone on meanwhile
   far.starved = 0;
   --nodes_[ports_[p].to].eager;
   ports_[p].held &= static_cast<std::uint8_t>(~bit(c));

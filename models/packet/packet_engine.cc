@@ -152,6 +152,13 @@ std::uint32_t Engine::charge_of(std::uint32_t bytes) const {
 // ---- ports
 
 void Engine::advance(std::uint32_t p, Time until) {
+  const Port& port = ports_[p];
+  if (port.held != 0 && port.guard == Guard::credit) feed(p);
+  make_up(p, until);
+}
+
+// What the classes that are not held did until then.
+void Engine::make_up(std::uint32_t p, Time until) {
   Port& port = ports_[p];
   while (port.busy_until <= until) {
     if (port.leaving_ingress != kNone) release(port);
@@ -175,7 +182,7 @@ bool Engine::start_next(std::uint32_t p, Port& port, std::uint8_t classes, Time 
   }
   if (start > until) {
     if (start < Time::never()) {
-      wheel_.set(static_cast<std::uint32_t>(ports_.size()) + p, start);
+      wake(p, start);
     } else {
       port.ready &= static_cast<std::uint8_t>(~bit(c));
     }
@@ -265,6 +272,12 @@ bool Engine::tells(const Port& port) const {
                              [](const Ring& ring) { return ring.telling > 0; });
 }
 
+// An alarm at which the port is looked at again, whatever for; an earlier one stays.
+void Engine::wake(std::uint32_t p, Time when) {
+  const auto alarm = static_cast<std::uint32_t>(ports_.size()) + p;
+  if (when < wheel_.time_of(alarm)) wheel_.set(alarm, when);
+}
+
 // The alarms that this port needs now.
 void Engine::rearm(std::uint32_t p) {
   Port& port = ports_[p];
@@ -282,8 +295,7 @@ void Engine::rearm(std::uint32_t p) {
     early = early || (port.urgent && (more || port.leaving_ingress != kNone));
   }
   if (port.source != kNone && more && tells(port)) early = true;
-  if (early && port.busy_until > now_)
-    wheel_.set(static_cast<std::uint32_t>(ports_.size()) + p, port.busy_until);
+  if (early && port.busy_until > now_) wake(p, port.busy_until);
 }
 
 void Engine::on_arrival(std::uint32_t p) {
@@ -299,8 +311,6 @@ void Engine::on_arrival(std::uint32_t p) {
 }
 
 void Engine::on_start(std::uint32_t p) {
-  Port& port = ports_[p];
-  if (port.guard == Guard::credit && port.held != 0) feed(p);
   advance(p, now_);
   rearm(p);
 }
@@ -350,9 +360,8 @@ void Engine::enqueue(std::uint32_t q, std::uint32_t k) {
   port.ready |= bit(c);
   if (!port.urgent && packet.ingress != kNone && nodes_[port.from].eager > 0)
     port.urgent = waited_for(packet.ingress, c);
-  const bool idle = port.flight_head == kNone;
   advance(q, now_);
-  if (idle || port.urgent) rearm(q);
+  if (port.urgent || wheel_.time_of(q) == Time::never()) rearm(q);
 }
 
 std::uint32_t Engine::choose(const PathHop* records, std::uint32_t count, const Packet& packet) {

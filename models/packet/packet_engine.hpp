@@ -221,9 +221,11 @@ class Engine {
 
   // packet_engine.cc
   void advance(std::uint32_t p, Time until);
+  void make_up(std::uint32_t p, Time until);
   bool tells(const Port& port) const;
   bool start_next(std::uint32_t p, Port& port, std::uint8_t classes, Time until);
   void commit(std::uint32_t p, Port& port, std::uint32_t k, Time start);
+  void wake(std::uint32_t p, Time when);
   void rearm(std::uint32_t p);
   void on_arrival(std::uint32_t p);
   void on_start(std::uint32_t p);

@@ -72,6 +72,8 @@ class RecordReader {
       if (needed) config_detail::missing_key(json_, pointer_, key, "names the record", out_);
     } else if (!value->is_string() || value->text.empty()) {
       config_detail::wrong_kind(*value, at(key), "a string", out_);
+    } else if (std::ranges::any_of(value->text, [](char c) { return c >= 0 && c < ' '; })) {
+      out_.error(value->place, at(key), "a name with control characters", "one line of plain text");
     } else {
       field = value->text;
     }
@@ -222,6 +224,15 @@ void read_validation_file(const Json& document, Dataset& dataset, Diagnostics& d
   if (const Json* sets = document.find("sets")) {
     std::vector<SetSpec> specs;
     read_config(*sets, "/sets", specs, diagnostics);
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      if (std::ranges::find(dataset.sets, specs[i].name, &SetSpec::name) == dataset.sets.end() &&
+          std::ranges::count(specs.begin(), specs.begin() + static_cast<std::ptrdiff_t>(i),
+                             specs[i].name, &SetSpec::name) == 0)
+        continue;
+      diagnostics.error(sets->items[i].place, config_detail::child("/sets", i),
+                        fmt::format("there is another set \"{}\"", specs[i].name),
+                        "a set has one place for its limits");
+    }
     dataset.sets.insert(dataset.sets.end(), specs.begin(), specs.end());
   }
   if (const Json* published = document.find("published")) {

@@ -56,6 +56,19 @@ TEST(ValidationRecord, VariablesOfNcclAreCheckedWhereTheyStand) {
   EXPECT_EQ(problems(R"(, "env": {"NCCL_NVLS_ENABLE": "0", "NCCL_ALGO": "Ring,Tree"})"), "");
 }
 
+TEST(ValidationRecord, WhatCouldNotBeMeasuredIsRefused) {
+  EXPECT_THAT(read(nccl("", R"("columns": ["bytes", "time_us"], "rows": [[8, -10.0]])")).problems,
+              HasSubstr("a measurement below 0"));
+  EXPECT_THAT(read(p2p(R"(, "pairs": [[0, 1], [2, "gpu2"]], "quantity": "bandwidth")",
+                       R"("value": 92.4, "unit": "GB/s")"))
+                  .problems,
+              HasSubstr("gpu2 is paired with itself"));
+  EXPECT_THAT(read(R"({"id": "a\u001b[31m", "weft": {}})").problems,
+              HasSubstr("/records/0/id: a name with control characters"));
+  const std::string sets = R"("sets": [{"name": "a", "limit": {}}, {"name": "a", "limit": {}}])";
+  EXPECT_THAT(read_file("{" + sets + "}").problems, HasSubstr("/sets/1: there is another set"));
+}
+
 TEST(ValidationRecord, ATableIsReadByTheNamesOfItsColumns) {
   const auto record = only(nccl(R"(, "nodes": 2, "gpus_per_node": 4, "nccl": "2.18.3")",
                                 R"("columns": ["busbw_GBps_oop", "bytes", "time_us_oop"],

@@ -202,6 +202,8 @@ class RowReader {
         ++record_.missing;
       } else if (!cell.is_number()) {
         config_detail::wrong_kind(cell, here, "a number or null", out_);
+      } else if (cell.number < 0) {
+        out_.error(cell.place, here, "a measurement below 0", "null stands for a missing one");
       } else {
         const std::int64_t size =
             bytes ? row.items[*bytes].integer : static_cast<std::int64_t>(out.bytes.count);
@@ -334,6 +336,9 @@ class RowReader {
       if (src.empty() || dst.empty()) {
         out_.error(pair.place, here, "a pair is [source, destination]",
                    R"(names ("server0/gpu1") or positions of GPUs)");
+      } else if (src == dst) {
+        out_.error(pair.place, here, fmt::format("{} is paired with itself", src),
+                   "memory inside a GPU is no path of the fabric");
       } else {
         f(src, dst);
       }

@@ -124,6 +124,31 @@ std::size_t timestamp_length(std::string_view text) {
   return clock_length(text);
 }
 
+// The stream and "whole line" that container runtimes put behind the time: " stdout F".
+std::size_t stream_length(std::string_view text) {
+  for (const std::string_view mark : {" stdout F", " stderr F"}) {
+    if (text.starts_with(mark) && (text.size() == mark.size() || is_blank(text[mark.size()])))
+      return mark.size();
+  }
+  return 0;
+}
+
+// "Nov 30 08:46:16 node01 python[1234]:", as syslog and journalctl print it.
+std::size_t syslog_length(std::string_view text) {
+  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  if (text.size() < 16 || kMonths.find(text.substr(0, 3)) % 3 != 0) return 0;
+  if (!matches(text.substr(3), " 99 ") && !matches(text.substr(3), "  9 ")) return 0;
+  const std::size_t clock = clock_length(text.substr(7));
+  std::size_t at = 7 + clock;
+  if (clock == 0 || at >= text.size() || text[at] != ' ') return 0;
+  at = text.find(' ', at + 1);  // the host
+  if (at == std::string_view::npos) return 0;
+  const std::string_view process = text.substr(at + 1);
+  const std::size_t colon = process.find(':');
+  if (colon == 0 || colon > process.find(' ')) return 0;
+  return colon == std::string_view::npos ? 0 : at + 1 + colon + 1;
+}
+
 // "worker-3", "pod/a.b_c": what a launcher calls a process. Only with a digit, dash or dot, so that no word is one.
 std::size_t name_length(std::string_view text) {
   std::size_t i = 0;
@@ -177,9 +202,10 @@ std::size_t tag_length(std::string_view text) {
     return process ? start + close + 1 : 0;
   }
   if (const std::size_t time = timestamp_length(rest); time > 0) {
-    if (blank_at(time)) return start + time;
+    if (blank_at(time)) return start + time + stream_length(rest.substr(time));
     return time < rest.size() && rest[time] == ':' ? start + time + 1 : 0;
   }
+  if (const std::size_t log = syslog_length(rest); log > 0) return start + log;
   std::size_t digits = 0;
   while (digits < rest.size() && is_digit(rest[digits])) ++digits;
   if (digits > 0 && digits < 6 && digits < rest.size() && rest[digits] == ':' &&

@@ -17,7 +17,8 @@ TEST(Lines, TagsOfLaunchersAreTakenOff) {
        {"[1,0]<stdout>:42 x", "Thu Jul 18 15:41:05 2024<stdout>:42 x", "3: 42 x", "[0] 42 x",
         "[rank12]: 42 x", "2024-07-18T15:41:05Z 42 x", "2024-07-18 15:41:05.123 42 x",
         "[2024-07-18 15:41:05] 42 x", "worker-3 | 3: 42 x", "pod-1: 42 x",
-        "(w, rank=1, pid=3) 42 x", "[pod/a/b] 42 x"})
+        "(w, rank=1, pid=3) 42 x", "[pod/a/b] 42 x", "2024-07-18T15:41:05.123456789Z stdout F 42 x",
+        "Nov 30 08:46:16 node01 python[1234]: 42 x", "Nov  3 08:46:16 node01 srun: 3: 42 x"})
     EXPECT_EQ(cleaned(line), "42 x|") << line;
 }
 
@@ -26,7 +27,8 @@ TEST(Lines, WhatCouldBeContentStays) {
        {"42 x", "1048576 262144 float", "[tuning] Best combine", "[rank 3] Dispatch bandwidth",
         "Device: 0, NVIDIA", "Device 0: NVIDIA A10", "GPU 3: Tesla", "Link 0: 25.781 GB/s",
         "NOTE: The reported", "10:20 x", "(B) (elements)", "[P2P (Peer-to-Peer) GPU Test]",
-        "Driver Version: 1.2", "[CU_ERROR] x"})
+        "Driver Version: 1.2", "[CU_ERROR] x", "Nov 30 of 2026: x", "Nov 30 08:46:16 2026",
+        "Nov 30 08:46:16 node01 42 x: y"})
     EXPECT_EQ(cleaned(line), std::string(line) + "|");
 }
 

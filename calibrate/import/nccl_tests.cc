@@ -435,8 +435,10 @@ Imported read_nccl_tests(std::string_view text, const std::string& file,
   imported.kind = "nccl-tests";
   IgnoredLines ignored(imported);
   const bool json = looks_like_json(text);
+  const std::uint32_t index = json ? 0 : diagnostics.add_file(file);
   NcclLog log = json ? read_nccl_json(text, file, ignored, diagnostics)
-                     : read_nccl_text(text, diagnostics.add_file(file), ignored);
+                     : read_nccl_text(text, index, ignored);
+  if (log.failure_place.file == 0) log.failure_place.file = index;
   ignored.finish();
   if (diagnostics.ok())
     NcclImport(std::move(log), options, file, imported, diagnostics).run(ignored);

@@ -69,10 +69,15 @@ Imported read_nvlink_status(std::string_view text, const std::string& file, cons
       continue;
     }
     const auto link = line.damaged ? std::nullopt : link_of(here);
+    if (!link && here.starts_with("Link ")) {
+      // Left out, it would change how many links there are.
+      diagnostics.error(place_in(line, index), {},
+                        "a link with neither a rate in GB/s nor <inactive>",
+                        "the line was changed on its way: capture it again");
+      continue;
+    }
     if (!link) {
-      here.starts_with("Link ")
-          ? ignored.row(line, "it names no rate in GB/s and is not <inactive>")
-          : ignored.noise(line);
+      ignored.noise(line);
       continue;
     }
     if (gpus.empty()) {

@@ -8,6 +8,8 @@
 namespace weft {
 namespace {
 
+constexpr std::string_view kNoBreakSpace = "\xC2\xA0";
+
 std::vector<std::string_view> raw_lines(std::string_view text) {
   std::vector<std::string_view> out;
   while (!text.empty()) {
@@ -40,7 +42,9 @@ std::vector<TopoLine> topo_lines(std::string_view text) {
     if (!line.tagged || into.words.size() != 1 || line.number > raw.size()) continue;
     const std::vector<Word> words = words_of(raw[line.number - 1]);
     if (words.size() < 2 || !words[words.size() - 2].text.ends_with(':')) continue;
-    const Word& name = words[words.size() - 2];
+    Word name = words[words.size() - 2];
+    if (const std::size_t blank = name.text.rfind(kNoBreakSpace); blank != std::string_view::npos)
+      name.text.remove_prefix(blank + kNoBreakSpace.size());
     into.words.insert(into.words.begin(), {std::string(name.text), line.number,
                                            static_cast<std::uint32_t>(name.at + 1), 0, 0});
   }

@@ -209,6 +209,16 @@ TEST(OtherCases, T09InactiveNvlinks) {
   EXPECT_TRUE(log.notes(Note::warning, "2 of 6 links are inactive"));
 }
 
+// Left out, such a line would make 4 of 6 links "4 of 5".
+TEST(NvlinkStatus, ALinkThatCannotBeReadIsNotLeftOut) {
+  for (const char* line : {"Link 1: 25,781 GB/s", "Link 1: &lt;inactive&gt;", "Link 1:"}) {
+    const Result log = import_text(
+        "nvlink-status", std::string("GPU 0: V100\n  Link 0: 25.781 GB/s\n  ") + line + "\n");
+    EXPECT_FALSE(log.ok()) << line;
+    EXPECT_NE(log.text().find(":3:"), std::string::npos) << log.text();
+  }
+}
+
 struct KnownModel {
   const char* file;
   double parameters, active, cache;

@@ -136,6 +136,31 @@ TEST(NcclTests, AlgoWinsOverNcclAlgoAndSaysSo) {
   EXPECT_EQ(run({"--algo", "ring", "--env", "NCCL_ALGO=Ring,Tree"}).err, "");
 }
 
+TEST(NcclTests, WhatCannotBeDoneIsRefused) {
+  const auto run = [](std::vector<std::string> more) {
+    std::vector<std::string> args{"nccl-tests", "all_reduce_perf", "--fabric", "hgx-h100"};
+    args.insert(args.end(), more.begin(), more.end());
+    return weft_run(args);
+  };
+  const Answer packet = run({"--fidelity", "packet"});
+  EXPECT_EQ(packet.code, kBadInput);
+  EXPECT_THAT(packet.err, HasSubstr("--fidelity: not yet"));
+  const Answer twice = run({"--env", "NCCL_ALGO=Ring", "--env", "NCCL_ALGO=Tree"});
+  EXPECT_EQ(twice.code, kBadInput);
+  EXPECT_THAT(twice.err, HasSubstr("NCCL_ALGO is given twice"));
+  const Answer nodes = run({"--nodes", "2"});
+  EXPECT_EQ(nodes.code, kBadInput);
+  EXPECT_THAT(nodes.err, HasSubstr("--nodes: hgx-h100 is one server without a network"));
+  // No table is cut short: 8 to 8G by hundredths are 2,000 rows.
+  const Answer many = run({"-f", "1.01"});
+  EXPECT_EQ(many.code, kLimit);
+  EXPECT_THAT(many.err, HasSubstr("-f 1.01 makes more than 200 sizes"));
+  // 8 to 19, each once; no step lands on 20.
+  const Answer few = run({"-b", "8", "-e", "20", "-f", "1.01"});
+  EXPECT_EQ(few.code, kOk);
+  EXPECT_EQ(std::ranges::count(few.out, '\n'), 5 + 12 + 1) << few.out;
+}
+
 // ---- topo
 
 TEST(Topo, Dgx1V100PrintsTheMeasuredMatrix) {

@@ -108,11 +108,8 @@ class ExplainLog final : public Command {
   std::optional<Log> read(const std::string& path, std::optional<std::int64_t> which,
                           Diagnostics& diagnostics) const {
     Configs files(find_configs_root());
-    const std::optional<std::string> text = files.read(path);
-    if (!text) {
-      diagnostics.error({}, path, "cannot read this file");
-      return std::nullopt;
-    }
+    const std::optional<std::string> text = read_capture(files, path, diagnostics);
+    if (!text) return std::nullopt;
     ImportOptions options;
     options.name = std::filesystem::path(path).stem().string();
     if (!collective_.empty()) options.answers["collective"] = collective_;

@@ -101,8 +101,8 @@ class Import final : public Command {
     const Importer& importer = find_importer();
     Configs files(find_configs_root());
     Diagnostics diagnostics;
-    const std::optional<std::string> text = files.read(file_);
-    if (!text) throw InputError(fmt::format("{}: error: cannot read this file\n", file_));
+    const std::optional<std::string> text = read_capture(files, file_, diagnostics);
+    diagnostics.throw_if_errors();
     const ImportOptions options = options_for(importer, files);
     const Imported imported = importer.read(*text, file_, options, diagnostics);
     diagnostics.throw_if_errors();

@@ -80,17 +80,15 @@ class NcclTests final : public Command {
     NcclSetup setup = read_setup(diagnostics);
     Fidelity fidelity = Fidelity::fluid;
     if (!fidelity_.empty()) read_config(Json(fidelity_), "--fidelity", fidelity, diagnostics);
+    if (fidelity == Fidelity::packet)
+      diagnostics.error({}, "--fidelity", "not yet: tables of NCCL at packet level",
+                        "one of analytic, fluid; `weft run` knows packets");
     diagnostics.throw_if_errors();
     io.err << diagnostics.text();
     const Fabric fabric = load(diagnostics);
     const std::vector<NodeId> gpus = choose(fabric);
     setup.fidelity = fidelity;
-    std::vector<Bytes> sizes;
-    for (double size = from->value();
-         size <= to->value() * (1 + 1e-12) && sizes.size() < kMostSizes; size *= factor_) {
-      sizes.push_back({static_cast<std::int64_t>(size)});
-      if (size == 0) break;
-    }
+    const std::vector<Bytes> sizes = sizes_between(*from, *to);
     Progress progress(io.err);
     const bool nccl = driven_by_nccl(fabric, gpus);
     const std::vector<NcclRow> rows =
@@ -126,9 +124,29 @@ class NcclTests final : public Command {
     return std::nullopt;
   }
 
+  // Each size once, however small the step.
+  std::vector<Bytes> sizes_between(Bytes from, Bytes to) const {
+    std::vector<Bytes> sizes;
+    for (double size = from.value(); size <= to.value() * (1 + 1e-12); size *= factor_) {
+      const Bytes whole{static_cast<std::int64_t>(size)};
+      if (sizes.empty() || sizes.back() != whole) sizes.push_back(whole);
+      if (sizes.size() > kMostSizes)
+        throw LimitReached(fmt::format("-f {} makes more than {} sizes", factor_, kMostSizes));
+      if (size == 0) break;
+    }
+    return sizes;
+  }
+
   // The fabric, of --nodes servers when asked for; with --gpus-per-node only the first GPUs of each server take part.
   Fabric load(Diagnostics& diagnostics) {
     std::vector<std::string> sets = sets_;
+    if (flags_.nodes && *flags_.nodes > 1 &&
+        !load_fabric(fabric_, sets_, diagnostics).fabric.spec().network) {
+      throw InputError(
+          fmt::format("error: --nodes: {} is one server without a network\n"
+                      "    name a fabric as --fabric, see `weft list fabrics`\n",
+                      fabric_));
+    }
     if (flags_.nodes) sets.push_back(fmt::format("/servers={}", *flags_.nodes));
     if (flags_.nodes && *flags_.nodes == 1) sets.pop_back();
     Fabric fabric = load_fabric(fabric_, sets, diagnostics).fabric;

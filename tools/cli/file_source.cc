@@ -60,6 +60,19 @@ std::optional<std::string> Configs::read(const std::string& path) {
   return text;
 }
 
+std::optional<std::string> read_capture(FileSource& files, const std::string& path,
+                                        Diagnostics& diagnostics) {
+  std::optional<std::string> text = files.read(path);
+  const bool utf16 = text && (text->starts_with("\xFF\xFE") || text->starts_with("\xFE\xFF"));
+  if (text && !utf16) return text;
+  const Place place{diagnostics.add_file(path), 0, 0};
+  if (utf16)
+    diagnostics.error(place, {}, "the text is UTF-16", "save it as UTF-8");
+  else
+    diagnostics.error(place, {}, "cannot read this file");
+  return std::nullopt;
+}
+
 std::optional<std::string> Configs::find(std::string_view kind, const std::string& name) {
   const std::vector<std::string> known = names(kind);
   if (!std::ranges::binary_search(known, name)) return std::nullopt;

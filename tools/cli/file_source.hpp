@@ -36,6 +36,10 @@ class Configs final : public FileSource {
   std::map<std::string, std::vector<std::string>, std::less<>> names_;  // by kind, read once
 };
 
+// A capture as somebody else's tool wrote it. What cannot be read, and UTF-16, which some shells write into files, is reported.
+std::optional<std::string> read_capture(FileSource& files, const std::string& path,
+                                        Diagnostics& diagnostics);
+
 // The catalogue of this installation: ../share/weft/configs beside the program, else configs of the source tree it was built
 // from. Throws Missing when neither exists.
 std::string find_configs_root();

@@ -68,5 +68,28 @@ TEST(FindConfigsRoot, IsAFolderWithTheCatalogue) {
   EXPECT_TRUE(std::ranges::binary_search(gpus, "h100-sxm5"));
 }
 
+TEST(ReadCapture, TellsWhyItCannotBeRead) {
+  const auto why = [](std::string_view text) {
+    const std::string path = ::testing::TempDir() + "capture.txt";
+    std::ofstream(path, std::ios::binary) << text;
+    Configs files(find_configs_root());
+    Diagnostics out;
+    const bool read = read_capture(files, path, out).has_value();
+    EXPECT_EQ(read, out.ok());
+    std::filesystem::remove(path);
+    return out.text();
+  };
+  using namespace std::string_view_literals;
+  EXPECT_EQ(why("8 GB/s\n"), "");
+  EXPECT_NE(why("\xFF\xFE"
+                "8\0\n\0"sv)
+                .find("capture.txt: error: the text is UTF-16"),
+            std::string::npos);
+  Configs files(find_configs_root());
+  Diagnostics out;
+  EXPECT_FALSE(read_capture(files, "/no/such", out));
+  EXPECT_EQ(out.text(), "/no/such: error: cannot read this file\n");
+}
+
 }  // namespace
 }  // namespace weft

@@ -43,8 +43,11 @@ NcclEnvironment read_nccl_variables(std::span<const std::string> variables,
     if (equals == std::string::npos || equals == 0) {
       diagnostics.error({}, "--env", fmt::format("\"{}\" is not NAME=VALUE", variable),
                         "e.g. --env NCCL_CROSS_NIC=0");
-    } else {
-      environment.variables[variable.substr(0, equals)] = variable.substr(equals + 1);
+    } else if (!environment.variables
+                    .try_emplace(variable.substr(0, equals), variable.substr(equals + 1))
+                    .second) {
+      diagnostics.error({}, "--env", fmt::format("{} is given twice", variable.substr(0, equals)),
+                        "leave one of them out");
     }
   }
   for (const NcclVariableProblem& problem : check_nccl_environment(environment)) {

@@ -80,7 +80,7 @@ TEST(Verbs, AMisspeltVerbOrFlagIsRefusedWithTheNearest) {
       {{"nccl-tests", "all_reduce_perf", "--fabric", "dgx2", "-f", "1"}, "error: "},
       {{"nccl-tests", "all_reduce_perf", "--fabric", "dgx2", "-g", "17"}, "17 GPUs are wanted"},
       {{"nccl-tests", "all_reduce_perf", "--fabric", "dgx2", "-g", "0"}, "error: "},
-      {{"run", kQuickstart, "--fidelity", "packet"}, "not yet"},
+      {{"run", kQuickstart, "--fidelity", "packt"}, "did you mean \"packet\"?"},
       {{"run", kQuickstart, "--seed", "one"}, "error: "},
       {{"run", kQuickstart, "--seed", "-1"}, "-1 is outside"},
       {{"run", kQuickstart, "--top", "-1"}, "error: "},

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "models/packet/headroom.hpp"
 #include "sim/core/check.hpp"
 #include "sim/core/diagnostics.hpp"
 #include "sim/core/hash.hpp"
@@ -137,6 +138,24 @@ void PacketNetwork::build(bool hypothetical) {
   engine_.finish_build();
 }
 
+// f of the headroom: of all packets the smallest, a header and a byte, may be the one that all are.
+double PacketNetwork::cell_use() const {
+  return packet::worst_cell_use(spec_.cell.count, header_of(fabric_) + 1);
+}
+
+std::int64_t PacketNetwork::headroom_of(const packet::PortSpec& port, Bandwidth raw) const {
+  packet::HeadroomFacts facts;
+  facts.rate = port.wire;
+  facts.delay = port.delay;
+  facts.phy = port.processing;
+  facts.response = std::max(port.response, packet::longest_response(raw));
+  const std::int64_t mtu = grain_of(fabric_, spec_) + header_of(fabric_);
+  facts.lossless_mtu = (mtu + spec_.cell.count - 1) / spec_.cell.count * spec_.cell.count;
+  facts.port_mtu = mtu + packet::kControlBytes;
+  facts.cell_use = cell_use();
+  return packet::headroom(facts);
+}
+
 packet::PortSpec PacketNetwork::port_spec(LinkId id) {
   const Link& link = fabric_.link(id);
   const LinkLaw& law = fabric_.laws()[link.law];
@@ -174,12 +193,11 @@ packet::PortSpec PacketNetwork::port_spec(LinkId id) {
     port.xoff = spec_.pfc.xoff ? spec_.pfc.xoff->count : 0;
     port.xon = spec_.pfc.xon ? spec_.pfc.xon->count : 2 * grain;
     port.response = spec_.pfc.response;
-    port.headroom = spec_.pfc.headroom ? spec_.pfc.headroom->count
-                                       : round_trip + bytes_in(spec_.pfc.response, port.wire) +
-                                             2 * grain + packet::kControlBytes;
+    port.headroom = spec_.pfc.headroom ? spec_.pfc.headroom->count : headroom_of(port, link.raw);
     setting("PFC headroom", to_text(Bytes{port.headroom}),
             spec_.pfc.headroom ? "given"
-                               : fmt::format("{} at {}", to_text(link.delay), to_text(link.raw)));
+                               : fmt::format("{} at {}, f {:.2f}", to_text(link.delay),
+                                             to_text(link.raw), cell_use()));
   } else {
     port.guard = Guard::drop;
   }
@@ -427,6 +445,10 @@ Time PacketNetwork::busy_time(std::uint32_t resource) const {
   return resource < engine_.port_count() ? engine_.stats(resource).busy : Time{0};
 }
 
+Time PacketNetwork::paused_of(const packet::PortStats& stats) const {
+  return stats.paused + (stats.paused_since.ps < 0 ? Time{0} : engine_.now() - stats.paused_since);
+}
+
 const NetworkCounters& PacketNetwork::counters() const {
   const packet::EngineCounters& counted = engine_.counters();
   counters_.events = counted.alarms + counted.controls;
@@ -435,15 +457,23 @@ const NetworkCounters& PacketNetwork::counters() const {
   counters_.retransmitted = counted.retransmitted;
   counters_.timeouts = counted.timeouts;
   counters_.dropped_bytes = counted.dropped;
+  counters_.dropped = counters_.marks = counters_.pauses = counters_.stalls = 0;
+  counters_.paused = Time{0};
+  for (std::uint32_t p = 0; p < engine_.port_count(); ++p) {
+    const packet::PortStats& stats = engine_.stats(p);
+    counters_.dropped += stats.drops;
+    counters_.marks += stats.marks;
+    counters_.pauses += stats.pauses;
+    counters_.stalls += stats.stalls;
+    counters_.paused += paused_of(stats);
+  }
   return counters_;
 }
 
 std::optional<QueueReport> PacketNetwork::queue_report(std::uint32_t resource) const {
   if (resource >= engine_.port_count()) return std::nullopt;
   const packet::PortStats& stats = engine_.stats(resource);
-  Time paused = stats.paused;
-  if (stats.paused_since.ps >= 0) paused += engine_.now() - stats.paused_since;
-  return QueueReport{Bytes{stats.peak_queue}, paused, stats.marks, stats.drops};
+  return QueueReport{Bytes{stats.peak_queue}, paused_of(stats), stats.marks, stats.drops};
 }
 
 std::string PacketNetwork::why_stuck() const {

@@ -66,6 +66,9 @@ class PacketNetwork final : public NetworkModel {
                                               std::uint64_t seed);
   void build(bool hypothetical);
   packet::PortSpec port_spec(LinkId link);
+  double cell_use() const;
+  Time paused_of(const packet::PortStats& stats) const;
+  std::int64_t headroom_of(const packet::PortSpec& port, Bandwidth raw) const;
   const Way& way_of(const FlowRequest& request);
   Way make_way(std::span<const Share> shares);
   packet::Path add_path(const std::vector<LinkId>& links);

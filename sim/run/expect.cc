@@ -45,6 +45,17 @@ std::optional<double> number_at(const Json& report, const std::string& pointer,
   return std::nullopt;
 }
 
+// The element of a list whose "id" or "name" is `key`.
+const Json* called(const Json& list, std::string_view key) {
+  for (const Json& item : list.items) {
+    for (const char* member : {"id", "name"}) {
+      const Json* name = item.find(member);
+      if (name != nullptr && name->is_string() && name->text == key) return &item;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 const Json* find_at(const Json& document, std::string_view pointer) {
@@ -57,9 +68,8 @@ const Json* find_at(const Json& document, std::string_view pointer) {
     if (at->is_array()) {
       std::size_t index = 0;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-      const bool good =
-          error == std::errc{} && end == key.data() + key.size() && index < at->items.size();
-      at = good ? &at->items[index] : nullptr;
+      const bool number = error == std::errc{} && end == key.data() + key.size();
+      at = number ? (index < at->items.size() ? &at->items[index] : nullptr) : called(*at, key);
     } else {
       at = at->find(key);
     }

@@ -42,8 +42,9 @@ struct ExpectSpec {
   void visit(V&& v) {
     v("what", what, "a sentence that is true when the number lies in the band", required,
       not_empty);
-    v("pointer", number, "JSON pointer to a number of the report, e.g. /jobs/0/busbw_gbs", required,
-      not_empty);
+    v("pointer", number,
+      "JSON pointer to a number of the report: /jobs/0/busbw_gbs, /links/leaf0:spine1/drops",
+      required, not_empty);
     v("min", min, "smallest value that is right");
     v("max", max, "largest value that is right");
     v("against", against,
@@ -74,7 +75,8 @@ std::vector<Judgement> judge(const std::vector<ExpectSpec>& expect, const Json& 
 // "3 to 4.5", "at least 4", "at most 0.5"; empty when there is no band.
 std::string band_text(const ExpectSpec& expected);
 
-// The value at a JSON pointer, nullptr when there is none.
+// The value at a JSON pointer, nullptr when there is none. An element of a list also goes by its "id" or "name":
+// /links/leaf0:spine1/drops, /jobs/victim/time_s; a slash in a name is written ~1.
 const Json* find_at(const Json& document, std::string_view pointer);
 
 }  // namespace weft

@@ -111,5 +111,17 @@ TEST(Expect, WhatCannotBeTestedIsReportedAtItsPlace) {
   }
 }
 
+TEST(Expect, ElementsOfAListGoByTheirIdOrName) {
+  Diagnostics problems;
+  const Json report = parse_json(
+      R"({"links": [{"id": "leaf0:server0/nic0", "drops": 3}], "jobs": [{"name": "victim", "time_s": 2}]})",
+      "report", problems);
+  ASSERT_TRUE(problems.ok());
+  EXPECT_EQ(find_at(report, "/links/leaf0:server0~1nic0/drops")->number, 3);
+  EXPECT_EQ(find_at(report, "/jobs/victim/time_s")->number, 2);
+  EXPECT_EQ(find_at(report, "/jobs/other/time_s"), nullptr);
+  EXPECT_EQ(find_at(report, "/jobs/1/time_s"), nullptr) << "numbers stay positions";
+}
+
 }  // namespace
 }  // namespace weft

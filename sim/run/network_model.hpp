@@ -68,6 +68,8 @@ struct NetworkCounters {
                 control_hops = 0;  // packets over links; acks, CNPs and PAUSE frames
   std::uint64_t retransmitted = 0, timeouts = 0;
   std::int64_t dropped_bytes = 0;
+  std::uint64_t dropped = 0, marks = 0, pauses = 0, stalls = 0;  // stalls: for lack of credit
+  Time paused{0};                                                // of all links together
 };
 
 // What the queue in front of a link went through.

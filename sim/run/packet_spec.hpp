@@ -26,7 +26,8 @@ struct PfcSpec {
       positive);
     v("xon", xon, "this much below it traffic goes on; default: two packets", at_most(kMostPacket));
     v("headroom", headroom,
-      "for what still arrives after PAUSE; default: round trip, response and two packets",
+      "for what still arrives after PAUSE; default: by rate, delay and the longest response of the "
+      "standard, see docs/packet.md",
       at_most(kMostPacket));
     v("response", response, "from the arrival of PAUSE until it takes effect", at_most(kMostDelay));
   }

@@ -144,7 +144,12 @@ Json to_json(const Report& report) {
     network.set("control_hops", report.network.control_hops);
     network.set("retransmitted_packets", report.network.retransmitted);
     network.set("timeouts", report.network.timeouts);
+    network.set("dropped_packets", report.network.dropped);
     network.set("dropped_bytes", report.network.dropped_bytes);
+    network.set("ecn_marks", report.network.marks);
+    network.set("pfc_pauses", report.network.pauses);
+    network.set("pfc_pause_s", report.network.paused.seconds());
+    network.set("credit_stalls", report.network.stalls);
     Json& settings = out.set("settings", Json::array());
     for (const Setting& setting : report.settings) {
       Json s = Json::object();

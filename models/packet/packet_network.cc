@@ -56,6 +56,18 @@ std::int64_t header_of(const Fabric& fabric) {
   return 0;
 }
 
+// What a queue pair knows of its path, lent to one message after the other. Of schemes that count time and bytes, not packets.
+class Borrowed final : public packet::CongestionControl {
+ public:
+  explicit Borrowed(packet::CongestionControl& own) : own_(own) {}
+  Bandwidth rate(Time now) override { return own_.rate(now); }
+  void on_send(Time now, std::uint32_t bytes) override { own_.on_send(now, bytes); }
+  void on_cnp(Time now) override { own_.on_cnp(now); }
+
+ private:
+  packet::CongestionControl& own_;
+};
+
 }  // namespace
 
 packet::EngineOptions PacketNetwork::engine_options(const Fabric& fabric, const PacketSpec& spec,
@@ -308,13 +320,26 @@ PacketNetwork::Way PacketNetwork::make_way(std::span<const Share> shares) {
   return way;
 }
 
-const PacketNetwork::Way& PacketNetwork::way_of(const FlowRequest& request) {
+PacketNetwork::Way& PacketNetwork::way_of(const FlowRequest& request) {
   const auto [found, fresh] = ways_.try_emplace(request.way);
   if (fresh) found->second = make_way(request.shares);
   return found->second;
 }
 
 // ---- flows
+
+// The first queue pair of the way that has nothing to send.
+std::uint32_t PacketNetwork::connection_of(Way& way, Time now) {
+  for (const std::uint32_t known : way.connections) {
+    if (!connections_[known].busy) return known;
+  }
+  way.connections.push_back(static_cast<std::uint32_t>(connections_.size()));
+  connections_.push_back(
+      {congestion_->make({way.line_rate, way.round_trip,
+                          static_cast<std::uint32_t>(grain_of(fabric_, spec_)), now}),
+       false});
+  return way.connections.back();
+}
 
 FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
   std::uint32_t slot = 0;
@@ -323,10 +348,12 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
     tags_.emplace_back();
     left_tags_.emplace_back();
     extras_.emplace_back();
+    used_.emplace_back();
   } else {
     slot = free_slots_.back();
     free_slots_.pop_back();
   }
+  used_[slot] = kNone;
   tags_[slot] = request.tag;
   left_tags_[slot] = request.left_tag.value_or(0);
   extras_[slot] = request.latency > request.wire ? request.latency - request.wire : Time{0};
@@ -336,7 +363,7 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
     free_slots_.push_back(slot);
     return FlowId{slot};
   }
-  const Way& way = way_of(request);
+  Way& way = way_of(request);
   packet::FlowSpec flow;
   flow.bytes = request.size.count;
   flow.path = way.path;
@@ -363,9 +390,16 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
         break;
     }
     flow.timeout = spec_.timeout;
-    if (congestion_->needs_cnp) flow.cnp_interval = 50_us;  // N of DCQCN
-    flow.congestion = congestion_->make(
-        {way.line_rate, way.round_trip, static_cast<std::uint32_t>(grain_of(fabric_, spec_)), now});
+    if (congestion_->needs_cnp) {
+      flow.cnp_interval = 50_us;  // N of DCQCN
+      used_[slot] = connection_of(way, now);
+      connections_[used_[slot]].busy = true;
+      flow.congestion = std::make_unique<Borrowed>(*connections_[used_[slot]].congestion);
+    } else {
+      flow.congestion =
+          congestion_->make({way.line_rate, way.round_trip,
+                             static_cast<std::uint32_t>(grain_of(fabric_, spec_)), now});
+    }
   } else {
     flow.ack_every = 0;
   }
@@ -381,6 +415,7 @@ void PacketNetwork::gather() {
       done_.push_back({FlowId{slot}, left_tags_[slot], end.when});
       continue;
     }
+    if (used_[slot] != kNone) connections_[used_[slot]].busy = false;
     if (extras_[slot].ps > 0) {
       late_.push({end.when + extras_[slot], order_++, tags_[slot], slot});
     } else {

@@ -47,11 +47,17 @@ class PacketNetwork final : public NetworkModel {
   const packet::Engine& engine() const { return engine_; }
 
  private:
+  // A queue pair: what its congestion control knows outlives the messages that it sends one after the other.
+  struct Connection {
+    std::unique_ptr<packet::CongestionControl> congestion;
+    bool busy = false;
+  };
   struct Way {
     packet::Path path, back;
     Bandwidth line_rate{0};  // of the sending NIC
     Time round_trip{0};
     bool transport = false, lossy = false;
+    std::vector<std::uint32_t> connections;
   };
   struct Late {
     Time when;
@@ -69,7 +75,8 @@ class PacketNetwork final : public NetworkModel {
   double cell_use() const;
   Time paused_of(const packet::PortStats& stats) const;
   std::int64_t headroom_of(const packet::PortSpec& port, Bandwidth raw) const;
-  const Way& way_of(const FlowRequest& request);
+  Way& way_of(const FlowRequest& request);
+  std::uint32_t connection_of(Way& way, Time now);
   Way make_way(std::span<const Share> shares);
   packet::Path add_path(const std::vector<LinkId>& links);
   bool crosses_network(LinkId link) const;
@@ -86,6 +93,8 @@ class PacketNetwork final : public NetworkModel {
   // Of running flows, by slot.
   std::vector<std::uint64_t> tags_, left_tags_;
   std::vector<Time> extras_;
+  std::vector<std::uint32_t> used_;  // connection
+  std::vector<Connection> connections_;
   std::vector<std::uint32_t> free_slots_;
   std::vector<Setting> settings_;
   mutable NetworkCounters counters_;

@@ -325,17 +325,31 @@ bool JobBuilder::add_flow(const JobSpec& spec, JobPlan& job, NodeId src, NodeId 
   }
   TransferOptions options;
   options.routing = fabric_.routing();
-  options.hash =
+  const std::uint64_t label =
       mix64(static_cast<std::uint64_t>(scenario_.seed) * 0x9e3779b97f4a7c15ULL + job.flows.size());
-  const auto transfer = routes_.transfer(src, dst, options);
-  if (!transfer) {
-    error(spec.place, spec.pointer,
-          fmt::format("{} cannot reach {}", fabric_.name(src), fabric_.name(dst)),
-          "no link, no peer access, no host memory and no network between them");
-    return false;
+  const std::int64_t pairs = spec.queue_pairs.value_or(1);
+  FlowPlan flow;
+  std::vector<OpId> ends;
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    options.hash = i == 0 ? label : mix64(label + static_cast<std::uint64_t>(i));
+    const auto transfer = routes_.transfer(src, dst, options);
+    if (!transfer) {
+      error(spec.place, spec.pointer,
+            fmt::format("{} cannot reach {}", fabric_.name(src), fabric_.name(dst)),
+            "no link, no peer access, no host memory and no network between them");
+      return false;
+    }
+    const Bytes part{size.count / pairs + (i < size.count % pairs ? 1 : 0)};
+    const FlowPlan one = add_transfer(*transfer, part);
+    workload_.operations[one.first].not_before = start;
+    if (i == 0) flow = one;
+    ends.push_back(one.last);
   }
-  FlowPlan flow = add_transfer(*transfer, size);
-  workload_.operations[flow.first].not_before = start;
+  if (pairs > 1) {
+    flow.size = size;
+    flow.last = workload_.add_barrier();
+    for (const OpId end : ends) workload_.depend(end, flow.last);
+  }
   flow.id = fmt::format("{}/{}", spec.name, job.flows.size());
   flow.src = src;
   flow.dst = dst;

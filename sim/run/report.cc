@@ -35,6 +35,9 @@ Json to_json(const JobReport& job) {
   if (!job.collective.empty()) {
     out.set("algbw_gbs", job.algbw_gbs);
     out.set("busbw_gbs", job.busbw_gbs);
+  } else {
+    out.set("mean_rate_gbs", job.mean_rate_gbs);
+    out.set("least_rate_gbs", job.least_rate_gbs);
   }
   if (!job.groups.empty()) {
     Json& groups = out.set("groups", Json::array());

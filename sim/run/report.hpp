@@ -31,8 +31,9 @@ struct JobReport {
   double start_s = 0, finish_s = 0;
   std::size_t iterations = 0;
   double algbw_gbs = 0, busbw_gbs = 0;
-  std::vector<GroupReport> groups;  // more than one group
-  std::vector<std::string> notes;   // "group of one: no traffic"
+  double mean_rate_gbs = 0, least_rate_gbs = 0;  // of single flows
+  std::vector<GroupReport> groups;               // more than one group
+  std::vector<std::string> notes;                // "group of one: no traffic"
 };
 
 struct FlowReport {

@@ -127,15 +127,17 @@ class Run {
     }
     const auto top = static_cast<std::size_t>(scenario_.observe.top);
     for (const FlowPlan& flow : meta.flows) {
+      const double start = executor.times(flow.first).started.seconds(),
+                   finish = executor.times(flow.last).finished.seconds();
+      const double rate = finish > start ? flow.size.value() / (finish - start) * 1e-9 : 0;
+      job.mean_rate_gbs += rate / static_cast<double>(meta.flows.size());
+      job.least_rate_gbs = &flow == meta.flows.data() ? rate : std::min(job.least_rate_gbs, rate);
       if (report.flows.size() >= top) {
         ++report.flows_cut;
         continue;
       }
-      const double start = executor.times(flow.first).started.seconds(),
-                   finish = executor.times(flow.last).finished.seconds();
       report.flows.push_back({flow.id, fabric_.name(flow.src), fabric_.name(flow.dst),
-                              flow.size.value(), start, finish,
-                              finish > start ? flow.size.value() / (finish - start) * 1e-9 : 0});
+                              flow.size.value(), start, finish, rate});
     }
   }
 

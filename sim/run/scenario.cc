@@ -80,6 +80,11 @@ void check_job(const JobSpec& job, const FabricSpec&, Diagnostics& out) {
   if ((job.collective || job.pattern) && !job.size) {
     out.error(job.place, job.pointer, "the key \"size\" is missing", "e.g. \"size\": \"1 GiB\"");
   }
+  if (job.queue_pairs && job.flows.empty() && !job.pattern) {
+    out.error(job.place, job.pointer + "/queue_pairs",
+              "only flows and patterns are split over queue pairs",
+              "leave it out; \"channels\" splits a collective");
+  }
   if (job.group_stride != 1 && !job.group_size) {
     out.error(job.place, job.pointer + "/group_stride", "there are no groups",
               "add \"group_size\"");

@@ -123,6 +123,7 @@ struct JobSpec {
   std::optional<P2pSpec> p2p;
   std::vector<FlowEntry> flows;
   std::optional<Pattern> pattern;
+  std::optional<std::int64_t> queue_pairs;
   // owned by other parts of weft
   Json model, seq, global_batch, steps, plan, dtype, optimizer, attention, fusion, checkpoint,
       requests, graphs;
@@ -153,6 +154,9 @@ struct JobSpec {
     v("p2p", p2p, "one copy");
     v("flows", flows, "explicit traffic");
     v("pattern", pattern, "traffic among the job's GPUs, `size` each");
+    v("queue_pairs", queue_pairs,
+      "connections that share each flow evenly, each with a label of its own for hashing",
+      between(1, 64));
     v("model", model, "an LLM", NotYet{"training and inference jobs"});
     v("seq", seq, "sequence length", NotYet{"training and inference jobs"});
     v("global_batch", global_batch, "sequences per step", NotYet{"training and inference jobs"});

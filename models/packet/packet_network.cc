@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "models/packet/headroom.hpp"
 #include "sim/core/check.hpp"
 #include "sim/core/diagnostics.hpp"
 #include "sim/core/hash.hpp"
@@ -14,25 +13,10 @@
 namespace weft {
 namespace {
 
-using packet::Guard;
 using packet::kNone;
 
-// Production values of the HPCC authors per 25 Gb/s of the port: Kmin 100 KB, Kmax 400 KB.
-constexpr std::int64_t kKminPer25G = 100'000, kKmaxPer25G = 400'000;
 // Alarms between two looks at the caller (progress, interrupts).
 constexpr std::uint64_t kAlarmsPerLook = 1 << 20;
-
-std::int64_t bytes_in(Time time, Bandwidth rate) {
-  return static_cast<std::int64_t>(time.seconds() * rate.bytes_per_s());
-}
-
-bool by_credits(LinkClass link_class) { return link_class != LinkClass::ethernet; }
-
-// Where data may rest without an end to the room: memories.
-bool is_memory(NodeKind kind) {
-  return kind == NodeKind::gpu || kind == NodeKind::dram || kind == NodeKind::cxl_memory ||
-         kind == NodeKind::storage;
-}
 
 std::int64_t grain_of(const Fabric& fabric, const PacketSpec& spec) {
   if (spec.grain) return spec.grain->count;
@@ -94,6 +78,8 @@ packet::EngineOptions PacketNetwork::engine_options(const Fabric& fabric, const 
 PacketNetwork::PacketNetwork(const NetworkOptions& options)
     : fabric_(*options.fabric),
       spec_(*options.packet),
+      grain_(grain_of(fabric_, spec_)),
+      header_(header_of(fabric_)),
       engine_(engine_options(fabric_, spec_, options.seed)) {
   bool ethernet = false;
   for (std::uint32_t l = 0; l < fabric_.link_count() && !ethernet; ++l)
@@ -102,8 +88,7 @@ PacketNetwork::PacketNetwork(const NetworkOptions& options)
   if (name.empty()) name = ethernet ? "dcqcn" : "none";
   congestion_ = packet::find_congestion_control(name);
   WEFT_CHECK(congestion_ != nullptr, name);
-  setting("grain", to_text(Bytes{grain_of(fabric_, spec_)}),
-          spec_.grain ? "given" : "MTU of the NICs");
+  setting("grain", to_text(Bytes{grain_}), spec_.grain ? "given" : "MTU of the NICs");
   setting("congestion control", name, spec_.congestion_control.empty() ? "default" : "given");
   build(options.hypothetical);
 }
@@ -113,121 +98,6 @@ void PacketNetwork::setting(std::string name, std::string value, std::string sou
     if (known.name == name && known.value == value) return;
   }
   settings_.push_back({std::move(name), std::move(value), std::move(source)});
-}
-
-void PacketNetwork::build(bool hypothetical) {
-  for (std::uint32_t n = 0; n < fabric_.node_count(); ++n) {
-    const Node& node = fabric_.node(NodeId{n});
-    packet::NodeSpec made;
-    made.endpoint = is_memory(node.kind);
-    made.alpha = spec_.alpha;
-    if (node.kind == NodeKind::network_switch) {
-      const SwitchSpec& model = fabric_.network()->switch_model;
-      std::int64_t headroom = 0;
-      for (const LinkId l : fabric_.out_links(NodeId{n})) {
-        const packet::PortSpec port = port_spec(fabric_.link(l).reverse);
-        if (port.guard == Guard::pause) headroom += port.headroom;
-      }
-      const std::int64_t buffer = spec_.buffer   ? spec_.buffer->count
-                                  : model.buffer ? model.buffer->count
-                                                 : 0;
-      if (buffer > 0 && headroom > 0 && !hypothetical) {
-        made.buffer = buffer - headroom;
-        if (made.buffer < 4 * std::int64_t{grain_of(fabric_, spec_)}) {
-          throw LimitReached(fmt::format(
-              "the headroom of {}'s ports takes {} of its buffer of {}: give \"pfc\": "
-              "{{\"headroom\"}} or a "
-              "larger \"buffer\"",
-              fabric_.name(NodeId{n}), to_text(Bytes{headroom}), to_text(Bytes{buffer})));
-        }
-      } else {
-        made.buffer = buffer;
-      }
-    }
-    engine_.add_node(made);
-  }
-  for (std::uint32_t l = 0; l < fabric_.link_count(); ++l) engine_.add_port(port_spec(LinkId{l}));
-  engine_.finish_build();
-}
-
-// f of the headroom: of all packets the smallest, a header and a byte, may be the one that all are.
-double PacketNetwork::cell_use() const {
-  return packet::worst_cell_use(spec_.cell.count, header_of(fabric_) + 1);
-}
-
-std::int64_t PacketNetwork::headroom_of(const packet::PortSpec& port, Bandwidth raw) const {
-  packet::HeadroomFacts facts;
-  facts.rate = port.wire;
-  facts.delay = port.delay;
-  facts.phy = port.processing;
-  facts.response = std::max(port.response, packet::longest_response(raw));
-  const std::int64_t mtu = grain_of(fabric_, spec_) + header_of(fabric_);
-  facts.lossless_mtu = (mtu + spec_.cell.count - 1) / spec_.cell.count * spec_.cell.count;
-  facts.port_mtu = mtu + packet::kControlBytes;
-  facts.cell_use = cell_use();
-  return packet::headroom(facts);
-}
-
-packet::PortSpec PacketNetwork::port_spec(LinkId id) {
-  const Link& link = fabric_.link(id);
-  const LinkLaw& law = fabric_.laws()[link.law];
-  const Node& to = fabric_.node(link.to);
-  packet::PortSpec port;
-  port.from = link.from.v;
-  port.to = link.to.v;
-  port.reverse = link.reverse.v;
-  port.payload = law.payload.count;
-  port.overhead = law.overhead.count;
-  port.wire = link.rate;
-  if (law.payload.count > 0) {
-    port.wire.bps = static_cast<std::int64_t>(
-        static_cast<double>(link.rate.bps) *
-            static_cast<double>(law.payload.count + law.overhead.count) / law.payload.value() +
-        0.5);
-  }
-  port.delay = link.delay;
-  const bool memory = is_memory(to.kind);
-  port.processing = memory ? Time{0} : to.latency;
-  port.cut_through = !memory && spec_.cut_through;
-  const std::int64_t grain = grain_of(fabric_, spec_) + header_of(fabric_);
-  const std::int64_t round_trip = bytes_in(2 * (port.delay + port.processing), port.wire);
-  if (memory) {
-    port.guard = Guard::endpoint;
-  } else if (by_credits(link.link_class)) {
-    port.guard = Guard::credit;
-    port.credit = spec_.credit ? spec_.credit->count : 2 * round_trip + 4 * grain;
-    if (port.credit < grain) {
-      throw LimitReached(fmt::format("a credit of {} does not hold one packet of {}",
-                                     to_text(Bytes{port.credit}), to_text(Bytes{grain})));
-    }
-  } else if (spec_.pfc.enabled) {
-    port.guard = Guard::pause;
-    port.xoff = spec_.pfc.xoff ? spec_.pfc.xoff->count : 0;
-    port.xon = spec_.pfc.xon ? spec_.pfc.xon->count : 2 * grain;
-    port.response = spec_.pfc.response;
-    port.headroom = spec_.pfc.headroom ? spec_.pfc.headroom->count : headroom_of(port, link.raw);
-    setting("PFC headroom", to_text(Bytes{port.headroom}),
-            spec_.pfc.headroom ? "given"
-                               : fmt::format("{} at {}, f {:.2f}", to_text(link.delay),
-                                             to_text(link.raw), cell_use()));
-  } else {
-    port.guard = Guard::drop;
-  }
-  if (link.link_class == LinkClass::ethernet && spec_.ecn.enabled &&
-      fabric_.node(link.from).kind == NodeKind::network_switch) {
-    const double scale = static_cast<double>(link.raw.bps) / 25e9;
-    port.ecn.kmin =
-        spec_.ecn.kmin ? spec_.ecn.kmin->count : static_cast<std::int64_t>(scale * kKminPer25G);
-    port.ecn.kmax = spec_.ecn.kmax ? spec_.ecn.kmax->count
-                                   : std::max(port.ecn.kmin + 1,
-                                              static_cast<std::int64_t>(scale * kKmaxPer25G));
-    port.ecn.pmax = spec_.ecn.pmax;
-    setting("ECN Kmin, Kmax, Pmax",
-            fmt::format("{}, {}, {}", to_text(Bytes{port.ecn.kmin}), to_text(Bytes{port.ecn.kmax}),
-                        port.ecn.pmax),
-            spec_.ecn.kmin ? "given" : fmt::format("scaled to {}", to_text(link.raw)));
-  }
-  return port;
 }
 
 // ---- ways
@@ -308,8 +178,8 @@ PacketNetwork::Way PacketNetwork::make_way(std::span<const Share> shares) {
     if (way.line_rate.bps == 0) way.line_rate = Bandwidth{engine_.spec(l.v).wire};
     back.push_back(link.reverse);
     way.lossy = way.lossy || link.link_class == LinkClass::ethernet;
-    way.round_trip += 2 * (link.delay + fabric_.node(link.to).latency) +
-                      transfer_time(Bytes{grain_of(fabric_, spec_)}, link.rate);
+    way.round_trip +=
+        2 * (link.delay + fabric_.node(link.to).latency) + transfer_time(Bytes{grain_}, link.rate);
   }
   way.transport = !back.empty();
   way.path = add_path(links);
@@ -335,8 +205,7 @@ std::uint32_t PacketNetwork::connection_of(Way& way, Time now) {
   }
   way.connections.push_back(static_cast<std::uint32_t>(connections_.size()));
   connections_.push_back(
-      {congestion_->make({way.line_rate, way.round_trip,
-                          static_cast<std::uint32_t>(grain_of(fabric_, spec_)), now}),
+      {congestion_->make({way.line_rate, way.round_trip, static_cast<std::uint32_t>(grain_), now}),
        false});
   return way.connections.back();
 }
@@ -396,9 +265,8 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
       connections_[used_[slot]].busy = true;
       flow.congestion = std::make_unique<Borrowed>(*connections_[used_[slot]].congestion);
     } else {
-      flow.congestion =
-          congestion_->make({way.line_rate, way.round_trip,
-                             static_cast<std::uint32_t>(grain_of(fabric_, spec_)), now});
+      flow.congestion = congestion_->make(
+          {way.line_rate, way.round_trip, static_cast<std::uint32_t>(grain_), now});
     }
   } else {
     flow.ack_every = 0;

@@ -85,6 +85,7 @@ class PacketNetwork final : public NetworkModel {
 
   const Fabric& fabric_;
   const PacketSpec& spec_;
+  std::int64_t grain_, header_;  // bytes of payload, and around it, of a packet of the NICs
   packet::Engine engine_;
   const packet::CongestionEntry* congestion_ = nullptr;
   std::map<std::uint32_t, Way> ways_;

@@ -126,12 +126,15 @@ class Run {
       }
     }
     const auto top = static_cast<std::size_t>(scenario_.observe.top);
+    std::size_t finished = 0;
     for (const FlowPlan& flow : meta.flows) {
       const double start = executor.times(flow.first).started.seconds(),
                    finish = executor.times(flow.last).finished.seconds();
       const double rate = finish > start ? flow.size.value() / (finish - start) * 1e-9 : 0;
-      job.mean_rate_gbs += rate / static_cast<double>(meta.flows.size());
-      job.least_rate_gbs = &flow == meta.flows.data() ? rate : std::min(job.least_rate_gbs, rate);
+      if (rate > 0) {
+        job.least_rate_gbs = finished == 0 ? rate : std::min(job.least_rate_gbs, rate);
+        job.mean_rate_gbs += (rate - job.mean_rate_gbs) / static_cast<double>(++finished);
+      }
       if (report.flows.size() >= top) {
         ++report.flows_cut;
         continue;

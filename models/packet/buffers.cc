@@ -86,6 +86,8 @@ void Engine::release(Port& port) {
   node.used -= left;
   if (held.paused != 0 && held.headroom == 0) {
     const PortSpec& spec = specs_[in];
+    if (node.pool > 0 && spec.xoff == 0) advance_others(port);
+    if (held.paused == 0) return;
     const std::int64_t limit = threshold(node, spec);
     if (held.charge - spec.reserve <= std::max<std::int64_t>(0, limit - spec.xon)) {
       held.paused = 0;
@@ -104,6 +106,18 @@ void Engine::advance_all(std::uint32_t n, Time until) {
   const Node& node = nodes_[n];
   for (std::uint32_t i = node.first; i < node.first + node.count; ++i) {
     const std::uint32_t p = node_ports_[i];
+    advance(p, until);
+    rearm(p);
+  }
+}
+
+// What has left the same switch by the other ports, when the packet of this one had.
+void Engine::advance_others(const Port& port) {
+  const Time until = port.busy_until;
+  const Node& node = nodes_[port.from];
+  for (std::uint32_t i = node.first; i < node.first + node.count; ++i) {
+    const std::uint32_t p = node_ports_[i];
+    if (&ports_[p] == &port) continue;
     advance(p, until);
     rearm(p);
   }
@@ -157,8 +171,10 @@ void Engine::hold(std::uint32_t p, std::uint8_t c, bool on) {
   } else {
     port.held &= static_cast<std::uint8_t>(~bit(c));
     port.busy_until = std::max(port.busy_until, now_);
-    if (stats.paused_since.ps >= 0) stats.paused += now_ - stats.paused_since;
-    stats.paused_since = Time{-1};
+    if (port.held == 0 && stats.paused_since.ps >= 0) {
+      stats.paused += now_ - stats.paused_since;
+      stats.paused_since = Time{-1};
+    }
     advance(p, now_);
   }
   rearm(p);
@@ -228,25 +244,25 @@ Time Engine::credit_at(const Gate& gate, std::int64_t needed) const {
 bool Engine::take_credit(std::uint32_t p, std::uint8_t c, std::uint32_t charge, Time start) {
   Gate& far = gate(p, c);
   const auto needed = static_cast<std::int32_t>(charge);
-  collect(far, start);
-  if (far.charge >= needed) {
+  const auto take = [&] {
+    collect(far, start);
+    if (far.charge < needed) return false;
     far.charge -= needed;
+    if (far.starved != 0) --nodes_[ports_[p].to].eager;
+    far.starved = 0;
     return true;
-  }
+  };
+  if (take()) return true;
   // What the far node has sent until then may not be known yet. Only earlier commits matter, so ports that wait for each
   // other in a ring ask for ever earlier times.
   Port& port = ports_[p];
   advance_all(port.to, start - port.reach - Time{1});
-  collect(far, start);
-  if (far.charge >= needed) {
-    far.charge -= needed;
-    return true;
-  }
+  if (take()) return true;
   far.starved = 1;
   port.held |= bit(c);
   ++stats_[p].stalls;
   become_eager(p);
-  feed_from(p, c, charge);
+  feed(p, c);
   return false;
 }
 
@@ -273,30 +289,17 @@ void Engine::give_credit(std::uint32_t in, std::uint8_t c, std::uint32_t charge,
     returns_[r].next = *at;
     *at = r;
   }
-  if (far.starved != 0) feed_from(in, c, packets_[queue(in, c).head].charge);
+  if (far.starved != 0) feed(in, c);
 }
 
-// Ends the waiting of this class if its credit has come, or sets the alarm for it if it is on its way.
-void Engine::feed_from(std::uint32_t p, std::uint8_t c, std::uint32_t needed) {
-  Gate& far = gate(p, c);
-  if (far.starved == 0) return;
-  const Time when = credit_at(far, needed);
+// The packet that waits for credit leaves when enough is back, as far as known: what the far node sends next may be back sooner.
+void Engine::feed(std::uint32_t p, std::uint8_t c) {
+  Packet& packet = packets_[queue(p, c).head];
+  const Time when = credit_at(gate(p, c), packet.charge);
   if (when == Time::never()) return;
-  if (when > now_) {
-    wake(p, when);
-    return;
-  }
-  make_up(p, when - Time{1});  // other classes have gone on meanwhile
-  far.starved = 0;
-  --nodes_[ports_[p].to].eager;
+  packet.when = when;
   ports_[p].held &= static_cast<std::uint8_t>(~bit(c));
-  ports_[p].busy_until = std::max(ports_[p].busy_until, when);
-}
-
-void Engine::feed(std::uint32_t p) {
-  for (std::uint8_t c = 0; c < options_.classes; ++c) {
-    if (gate(p, c).starved != 0) feed_from(p, c, packets_[queue(p, c).head].charge);
-  }
+  wake(p, std::max(when, ports_[p].busy_until));
 }
 
 // ---- deadlock

@@ -117,8 +117,8 @@ static_assert(sizeof(Port) == 64);
 
 struct Queue {
   std::uint32_t head = kNone, tail = kNone;
-  std::uint32_t charge = 0;   // bytes of buffer that its packets occupy
-  std::uint32_t deficit = 0;  // of its weighted round
+  std::uint32_t charge = 0;  // bytes of buffer that its packets occupy
+  std::uint32_t turns = 0;   // taken in this weighted round
 };
 
 // The buffer at the far end of a port, for one class: what arrived by this link and has not left yet.

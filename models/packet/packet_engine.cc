@@ -2,6 +2,7 @@
 #include "models/packet/packet_engine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -90,11 +91,12 @@ void Engine::finish_build() {
         gate(p, c).charge = static_cast<std::int32_t>(spec.credit);
     } else {
       // Without a pool only the threshold counts; without that nothing does.
-      const bool pooled = nodes_[spec.to].pool > 0;
-      const std::int64_t limit = pooled || spec.guard == Guard::drop ? (pooled ? 0 : kMostBuffer)
-                                 : spec.xoff > 0 && spec.guard == Guard::pause
-                                     ? spec.reserve + spec.xoff
-                                     : kMostBuffer;
+      std::int64_t limit = kMostBuffer;
+      if (spec.guard != Guard::endpoint && nodes_[spec.to].pool > 0) {
+        limit = 0;
+      } else if (spec.guard == Guard::pause && spec.xoff > 0) {
+        limit = std::min(kMostBuffer, spec.reserve + spec.xoff);
+      }
       for (std::uint8_t c = 0; c < options_.classes; ++c)
         gate(p, c).limit = static_cast<std::int32_t>(limit);
     }
@@ -117,10 +119,10 @@ void Engine::set_wire(std::uint32_t p, Bandwidth wire, Time now) {
   Port& port = ports_[p];
   now_ = std::max(now_, now);
   advance(p, now_);
-  specs_[p].wire = wire;
   if (wire.bps == 0) {
     port.down = 1;
   } else {
+    specs_[p].wire = wire;
     if (std::exchange(port.down, 0) != 0) port.busy_until = std::max(port.busy_until, now_);
     Packet full{};
     full.bytes = options_.grain;
@@ -152,19 +154,21 @@ std::uint32_t Engine::charge_of(std::uint32_t bytes) const {
 // ---- ports
 
 void Engine::advance(std::uint32_t p, Time until) {
-  const Port& port = ports_[p];
-  if (port.held != 0 && port.guard == Guard::credit) feed(p);
-  make_up(p, until);
-}
-
-// What the classes that are not held did until then.
-void Engine::make_up(std::uint32_t p, Time until) {
   Port& port = ports_[p];
   while (port.busy_until <= until) {
-    if (port.leaving_ingress != kNone) release(port);
+    if (port.leaving_ingress != kNone) {
+      release(port);
+      continue;  // the release may have had this port go on
+    }
     const auto classes = static_cast<std::uint8_t>(port.ready & ~port.held);
     if (classes == 0 || port.down != 0 || !start_next(p, port, classes, until)) return;
   }
+}
+
+// When the next packet of this class may leave.
+Time Engine::ready_at(std::uint32_t p, std::uint8_t c) const {
+  const std::uint32_t k = queues_[p * options_.classes + c].head;
+  return std::max(ports_[p].busy_until, k != kNone ? packets_[k].when : next_send(p, c));
 }
 
 // Commits the next packet if it can start by `until`. False when nothing more happens at this port until then.
@@ -173,13 +177,7 @@ bool Engine::start_next(std::uint32_t p, Port& port, std::uint8_t classes, Time 
                              ? static_cast<std::uint8_t>(std::countr_zero(classes))
                              : pick_class(p, classes);
   Queue& from = queue(p, c);
-  std::uint32_t k = from.head;
-  Time start = port.busy_until;
-  if (k != kNone) {
-    start = std::max(start, packets_[k].when);
-  } else {
-    start = std::max(start, next_send(p, c));
-  }
+  const Time start = ready_at(p, c);
   if (start > until) {
     if (start < Time::never()) {
       wake(p, start);
@@ -188,18 +186,19 @@ bool Engine::start_next(std::uint32_t p, Port& port, std::uint8_t classes, Time 
     }
     return false;
   }
-  if (k == kNone) {
-    k = next_packet(p, c, start);
-    if (k == kNone) {  // no flow may send
-      port.ready &= static_cast<std::uint8_t>(~bit(c));
+  if (from.head == kNone) {
+    const std::uint32_t made = next_packet(p, c, start);
+    if (made == kNone) {  // no flow may send now
+      if (sources_[port.source][c].empty()) port.ready &= static_cast<std::uint8_t>(~bit(c));
       return true;
     }
     // It joins the queue, so that one without credit waits there.
-    from.head = from.tail = k;
-    from.charge += packets_[k].charge;
+    from.head = from.tail = made;
+    from.charge += packets_[made].charge;
   }
+  const std::uint32_t k = from.head;
+  if (port.guard == Guard::credit && !take_credit(p, c, packets_[k].charge, start)) return true;
   const Packet& packet = packets_[k];
-  if (port.guard == Guard::credit && !take_credit(p, c, packet.charge, start)) return true;
   from.head = packet.next;
   if (from.head == kNone) {
     from.tail = kNone;
@@ -207,7 +206,8 @@ bool Engine::start_next(std::uint32_t p, Port& port, std::uint8_t classes, Time 
       port.ready &= static_cast<std::uint8_t>(~bit(c));
   }
   from.charge -= packet.charge;
-  commit(p, port, k, std::max(start, port.busy_until));
+  if (c != 0 && options_.classes > 2) take_turn(p, c);
+  commit(p, port, k, start);
   return true;
 }
 
@@ -249,20 +249,42 @@ void Engine::commit(std::uint32_t p, Port& port, std::uint32_t k, Time start) {
   }
 }
 
-std::uint8_t Engine::pick_class(std::uint32_t p, std::uint8_t classes) {
-  if ((classes & 1) != 0) return 0;
-  // Weighted round robin: who has the least sent for its weight; packets of a class are nearly of one size.
-  std::uint8_t best = 0;
-  for (std::uint8_t c = 1; c < options_.classes; ++c) {
+// Of the classes whose packets may leave first: control, else weighted round robin. In a round a class sends up to its weight
+// of packets, those that are furthest behind their weight first; a new round begins when nobody who may send has a turn left.
+std::uint8_t Engine::pick_class(std::uint32_t p, std::uint8_t classes) const {
+  std::array<Time, 8> at{};
+  Time first = Time::never();
+  for (std::uint8_t c = 0; c < options_.classes; ++c) {
     if ((classes & bit(c)) == 0) continue;
-    if (best == 0 || queue(p, c).deficit * options_.weights[best - 1U] <
-                         queue(p, best).deficit * options_.weights[c - 1U])
+    at[c] = ready_at(p, c);
+    first = std::min(first, at[c]);
+  }
+  const Queue* queues = &queues_[p * options_.classes];
+  std::uint8_t best = 0, any = 0;
+  for (std::uint8_t c = 0; c < options_.classes; ++c) {
+    if ((classes & bit(c)) == 0 || at[c] > first) continue;
+    if (c == 0) return 0;
+    if (any == 0) any = c;
+    const std::uint64_t weight = options_.weights[c - 1U];
+    if (queues[c].turns >= weight) continue;
+    if (best == 0 ||
+        queues[c].turns * std::uint64_t{options_.weights[best - 1U]} < queues[best].turns * weight)
       best = c;
   }
-  if (++queue(p, best).deficit > 0xFFFF) {
-    for (std::uint8_t c = 1; c < options_.classes; ++c) queue(p, c).deficit = 0;
+  return best != 0 ? best : any;
+}
+
+void Engine::take_turn(std::uint32_t p, std::uint8_t c) {
+  if (queue(p, c).turns >= options_.weights[c - 1U]) {
+    for (std::uint8_t each = 1; each < options_.classes; ++each) queue(p, each).turns = 0;
   }
-  return best;
+  ++queue(p, c).turns;
+}
+
+// The alarm of what a port does next, no later than this.
+void Engine::wake(std::uint32_t p, Time when) {
+  when = std::max(when, now_);
+  if (when < wheel_.time_of(p)) wheel_.set(p, when);
 }
 
 // Whether somebody waits for what this port commits.
@@ -272,12 +294,6 @@ bool Engine::tells(const Port& port) const {
                              [](const Ring& ring) { return ring.telling > 0; });
 }
 
-// An alarm at which the port is looked at again, whatever for; an earlier one stays.
-void Engine::wake(std::uint32_t p, Time when) {
-  const auto alarm = static_cast<std::uint32_t>(ports_.size()) + p;
-  if (when < wheel_.time_of(alarm)) wheel_.set(alarm, when);
-}
-
 // The alarms that this port needs now.
 void Engine::rearm(std::uint32_t p) {
   Port& port = ports_[p];
@@ -285,9 +301,9 @@ void Engine::rearm(std::uint32_t p) {
   // What comes next has an event to be found by while something is in flight.
   bool early = false;
   if (port.flight_head != kNone) {
-    wheel_.set(p, packets_[port.flight_head].when);
+    wheel_.set(arrival_alarm(p), packets_[port.flight_head].when);
   } else {
-    wheel_.cancel(p);
+    wheel_.cancel(arrival_alarm(p));
     early = more;
   }
   if (port.urgent) {
@@ -319,6 +335,7 @@ void Engine::deliver(std::uint32_t p, std::uint32_t k) {
   const PathHop hop = hops_[packets_[k].hop];
   if (hop.transport && !receive(p, k)) return;
   if (hop.count == 0) {
+    give_back_buffer(p, packets_[k]);
     if (packets_[k].kind == Kind::data) {
       take_in(k);
     } else {
@@ -361,7 +378,7 @@ void Engine::enqueue(std::uint32_t q, std::uint32_t k) {
   if (!port.urgent && packet.ingress != kNone && nodes_[port.from].eager > 0)
     port.urgent = waited_for(packet.ingress, c);
   advance(q, now_);
-  if (port.urgent || wheel_.time_of(q) == Time::never()) rearm(q);
+  if (port.urgent || wheel_.time_of(arrival_alarm(q)) == Time::never()) rearm(q);
 }
 
 std::uint32_t Engine::choose(const PathHop* records, std::uint32_t count, const Packet& packet) {
@@ -402,9 +419,10 @@ Time Engine::next_event() { return std::min(wheel_.next(), controls_.next_time()
 // time: the port of the one after next, the packet of the next but one, where that packet goes.
 void Engine::fetch_ahead() {
   const auto ports = static_cast<std::uint32_t>(ports_.size());
-  if (const std::uint32_t p = wheel_.peek(3); p < ports) __builtin_prefetch(&ports_[p]);
-  if (const std::uint32_t p = wheel_.peek(2); p < ports) packets_.fetch(ports_[p].flight_head);
-  if (const std::uint32_t p = wheel_.peek(1); p < ports) {
+  const auto arrival = [&](int ahead) { return wheel_.peek(ahead) - ports; };
+  if (const std::uint32_t p = arrival(3); p < ports) __builtin_prefetch(&ports_[p]);
+  if (const std::uint32_t p = arrival(2); p < ports) packets_.fetch(ports_[p].flight_head);
+  if (const std::uint32_t p = arrival(1); p < ports) {
     const std::uint32_t k = ports_[p].flight_head;
     if (k == kNone) return;
     __builtin_prefetch(&gates_[p * options_.classes + packets_[k].traffic_class]);
@@ -438,10 +456,10 @@ void Engine::run(Time until, std::uint64_t most_alarms) {
       const std::uint32_t id = wheel_.pop();
       fetch_ahead();
       ++counters_.alarms;
-      if (id < ports) {
-        on_arrival(id);
+      if (id >= ports) {
+        on_arrival(id - ports);
       } else {
-        on_start(id - ports);
+        on_start(id);
       }
     }
     if (!deferred_.empty()) send_pauses();

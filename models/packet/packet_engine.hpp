@@ -151,6 +151,7 @@ class Engine {
   const PortSpec& spec(std::uint32_t port) const { return specs_[port]; }
   const PortStats& stats(std::uint32_t port) const { return stats_[port]; }
   const EngineCounters& counters() const { return counters_; }
+  std::size_t live_packets() const { return packets_.live(); }
   std::size_t most_packets() const { return packets_.most(); }
   std::size_t memory() const;
 
@@ -176,9 +177,9 @@ class Engine {
   // Flows that start at one port.
   struct Waiting {
     Time when;
-    std::uint32_t flow;
+    std::uint32_t flow, serial;  // of one instant the older flow first
     bool operator>(const Waiting& other) const {
-      return when != other.when ? when > other.when : flow > other.flow;
+      return when != other.when ? when > other.when : serial > other.serial;
     }
   };
   struct Ring {
@@ -221,11 +222,9 @@ class Engine {
 
   // packet_engine.cc
   void advance(std::uint32_t p, Time until);
-  void make_up(std::uint32_t p, Time until);
   bool tells(const Port& port) const;
   bool start_next(std::uint32_t p, Port& port, std::uint8_t classes, Time until);
   void commit(std::uint32_t p, Port& port, std::uint32_t k, Time start);
-  void wake(std::uint32_t p, Time when);
   void rearm(std::uint32_t p);
   void on_arrival(std::uint32_t p);
   void on_start(std::uint32_t p);
@@ -233,7 +232,14 @@ class Engine {
   void deliver(std::uint32_t p, std::uint32_t k);
   void enqueue(std::uint32_t q, std::uint32_t k);
   std::uint32_t choose(const PathHop* records, std::uint32_t count, const Packet& packet);
-  std::uint8_t pick_class(std::uint32_t p, std::uint8_t classes);
+  Time ready_at(std::uint32_t p, std::uint8_t c) const;
+  std::uint8_t pick_class(std::uint32_t p, std::uint8_t classes) const;
+  void take_turn(std::uint32_t p, std::uint8_t c);
+  // Alarms of the wheel: what a port starts, by its number; then what arrives by it.
+  std::uint32_t arrival_alarm(std::uint32_t p) const {
+    return static_cast<std::uint32_t>(ports_.size()) + p;
+  }
+  void wake(std::uint32_t p, Time when);
   Time wire_time(std::uint32_t p, const Packet& packet) const;
   std::uint32_t charge_of(std::uint32_t bytes) const;
   void hold(std::uint32_t p, std::uint8_t c, bool on);
@@ -247,13 +253,12 @@ class Engine {
   void give_back_buffer(std::uint32_t in, const Packet& packet);
   void mark(std::uint32_t q, Packet& packet);
   bool take_credit(std::uint32_t p, std::uint8_t c, std::uint32_t charge, Time start);
-  void feed_from(std::uint32_t p, std::uint8_t c, std::uint32_t needed);
   Time credit_at(const Gate& gate, std::int64_t needed) const;
   std::int64_t dynamic_threshold(const Node& node) const;
   std::int64_t threshold(const Node& node, const PortSpec& spec) const;
   bool holds_packets_of(std::uint32_t q, std::uint32_t in) const;
   void give_credit(std::uint32_t in, std::uint8_t c, std::uint32_t charge, Time when);
-  void feed(std::uint32_t p);
+  void feed(std::uint32_t p, std::uint8_t c);
   void collect(Gate& gate, Time when);
   void become_eager(std::uint32_t in);
   bool waited_for(std::uint32_t in, std::uint8_t c) const {
@@ -261,6 +266,7 @@ class Engine {
     return (gate.paused | gate.starved) != 0;
   }
   void advance_all(std::uint32_t node, Time until);
+  void advance_others(const Port& port);
   void send_pauses();
   void drop(std::uint32_t port, std::uint32_t k);
 
@@ -269,6 +275,7 @@ class Engine {
                             Time start);  // of the flows that start here
   Time next_send(std::uint32_t p, std::uint8_t c) const;
   bool may_send(const Flow& flow) const;
+  void catch_up(std::uint32_t f);
   void list(std::uint32_t f);
   void tell_left(std::uint32_t f, Time when);
   void unlist(std::uint32_t f, std::uint32_t p);

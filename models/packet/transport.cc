@@ -96,6 +96,17 @@ bool Engine::may_send(const Flow& flow) const {
          flow.resent < flow.resend.size();
 }
 
+// What was sent before now was decided by what the flow knew then.
+void Engine::catch_up(std::uint32_t f) {
+  const Path path = flows_[f].path;
+  for (std::uint32_t i = 0; i < path.count; ++i) {
+    const std::uint32_t p = hops_[path.first + i].port;
+    if (ports_[p].busy_until > now_) continue;
+    advance(p, now_);
+    rearm(p);
+  }
+}
+
 // Puts the flow in line at the ports where it starts.
 void Engine::list(std::uint32_t f) {
   if (!may_send(flows_[f])) return;
@@ -109,7 +120,7 @@ void Engine::list(std::uint32_t f) {
     advance(p, now_);
     Ring& ring = sources_[port.source][flow.traffic_class];
     if (flow.next_time > now_) {
-      ring.later.push({flow.next_time, f});
+      ring.later.push({flow.next_time, f, flow.serial});
     } else {
       ring.flows.push_back(f);
     }
@@ -173,7 +184,7 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
       continue;
     }
     if (flow.next_time > start) {
-      ring.later.push({flow.next_time, f});
+      ring.later.push({flow.next_time, f, flow.serial});
       leave();
       continue;
     }
@@ -185,6 +196,7 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
         flow.resent = 0;
       }
     } else {
+      if (flow.next == flow.acked) flow.progress = start;  // nothing was on its way
       seq = flow.next++;
     }
     const std::uint32_t k = packets_.take();
@@ -219,7 +231,7 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
       unlist(f, p);
       leave();
     } else if (flow.next_time > start) {
-      ring.later.push({flow.next_time, f});
+      ring.later.push({flow.next_time, f, flow.serial});
       leave();
     } else if (ring.head + 1 < ring.flows.size()) {
       ring.flows.push_back(f);
@@ -253,9 +265,8 @@ bool Engine::receive(std::uint32_t in, std::uint32_t k) {
     counters_.discarded += packet.bytes;
     in_network_ -= packet.bytes;
     give_back_buffer(in, packet);
-    const std::uint32_t seq = ack;
+    if (ack != kNone) reply(f, Kind::ack, ack, 0, Time{0});
     free_packet(k);
-    if (seq != kNone && flows_[f].in_use) reply(f, Kind::ack, seq, 0, Time{0});
     return false;
   };
   if ((packet.flags & kMarked) != 0) {
@@ -347,6 +358,7 @@ void Engine::take_in(std::uint32_t k) {
 void Engine::hear(std::uint32_t k) {
   const Packet packet = packets_[k];
   const std::uint32_t f = packet.flow;
+  catch_up(f);
   Flow& flow = flows_[f];
   if (packet.kind == Kind::cnp) {
     if (flow.congestion) {
@@ -397,6 +409,7 @@ void Engine::on_timeout(const Event& event) {
   const std::uint32_t f = event.target;
   Flow& flow = flows_[f];
   if (!flow.in_use || flow.serial != event.arg || flow.acked == flow.packets) return;
+  catch_up(f);
   Event again = event;
   if (now_ - flow.progress >= flow.timeout && flow.next > flow.acked) {
     ++counters_.timeouts;
@@ -424,7 +437,8 @@ void Engine::on_timeout(const Event& event) {
     list(f);
     return;
   }
-  again.when = std::max(flow.progress + flow.timeout, now_ + Time{1});
+  const bool waiting = flow.next > flow.acked;
+  again.when = (waiting ? flow.progress : now_) + flow.timeout;
   controls_.push(again);
 }
 

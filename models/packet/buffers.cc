@@ -183,6 +183,8 @@ void Engine::hold(std::uint32_t p, std::uint8_t c, bool on) {
 void Engine::handle_control(const Event& event) {
   if (event.kind == kTimeout) {
     on_timeout(event);
+  } else if (event.kind == kPull) {
+    on_pull_due(event);
   } else if (event.kind == kLeft) {
     ended_.push_back({event.target, event.arg, now_, 0, true});
   } else {

@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kNone = 0xFFFF'FFFF;
 inline constexpr std::uint32_t kControlBytes =
     64;  // wire bytes of an ack, CNP or PAUSE: a minimal Ethernet frame
 
-enum class Kind : std::uint8_t { data, ack, nak, cnp };
+enum class Kind : std::uint8_t { data, ack, nak, cnp, trimmed, pull };
 
 inline constexpr std::int64_t kMostBuffer = 0x7FFF'FFFF;  // bytes of one buffer
 
@@ -44,7 +44,9 @@ struct alignas(64) Packet {
   Kind kind;
   std::uint8_t traffic_class;
   std::uint8_t flags;
+  std::uint32_t telemetry = kNone;  // what switches wrote into it, of flows that ask for it
 };
+static_assert(sizeof(Packet) == 64);
 
 // Packets in one vector, freed ones first.
 class PacketSlab {
@@ -109,7 +111,8 @@ struct alignas(64) Port {
   std::uint8_t down = 0;          // nothing passes
   Guard guard = Guard::endpoint;  // of the buffer at the far end
   bool cut_through = false;       // the far end forwards behind the header
-  bool marks = false;             // ECN
+  bool marks : 1 = false;         // ECN
+  bool watched : 1 = false;       // its queue is recorded over time
   bool urgent =
       false;  // may hold packets of an ingress that somebody waits for: see eager switches
 };

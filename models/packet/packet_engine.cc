@@ -31,6 +31,7 @@ std::uint32_t Engine::add_node(const NodeSpec& spec) {
   node.pool = spec.buffer;
   node.alpha = spec.alpha;
   node.endpoint = spec.endpoint;
+  node.trims = spec.trims;
   nodes_.push_back(node);
   return static_cast<std::uint32_t>(nodes_.size() - 1);
 }
@@ -243,10 +244,14 @@ void Engine::commit(std::uint32_t p, Port& port, std::uint32_t k, Time start) {
     ++stats.packets;
     stats.bytes += packet.bytes;
     ++counters_.hops;
+    if (packet.telemetry != kNone && packet.ingress != kNone)
+      telemetry_.add(packet.telemetry,
+                     {p, queue(p, packet.traffic_class).charge, start, stats.busy, specs_[p].wire});
   } else {
     ++stats.control_packets;
     ++counters_.control_hops;
   }
+  if (port.watched) note_queue(p, start);
 }
 
 // Of the classes whose packets may leave first: control, else weighted round robin. In a round a class sends up to its weight
@@ -350,7 +355,7 @@ void Engine::deliver(std::uint32_t p, std::uint32_t k) {
   Packet& packet = packets_[k];
   packet.hop = record;
   packet.ingress = p;
-  if (ports_[p].guard != Guard::credit && !admit(p, q, packet)) return drop(q, k);
+  if (ports_[p].guard != Guard::credit && !admit(p, q, packet) && !trim(p, q, k)) return drop(q, k);
   packet.when = now_;
   if (packet.lag > 0) {
     // Behind the header, but not so that the wire runs out of bits.
@@ -377,6 +382,7 @@ void Engine::enqueue(std::uint32_t q, std::uint32_t k) {
   port.ready |= bit(c);
   if (!port.urgent && packet.ingress != kNone && nodes_[port.from].eager > 0)
     port.urgent = waited_for(packet.ingress, c);
+  if (port.watched) note_queue(q, now_);
   advance(q, now_);
   if (port.urgent || wheel_.time_of(arrival_alarm(q)) == Time::never()) rearm(q);
 }
@@ -464,26 +470,6 @@ void Engine::run(Time until, std::uint64_t most_alarms) {
     }
     if (!deferred_.empty()) send_pauses();
   }
-}
-
-std::size_t Engine::memory() const {
-  return ports_.size() * (sizeof(Port) + sizeof(PortSpec) + sizeof(PortStats)) +
-         queues_.size() * sizeof(Queue) + gates_.size() * sizeof(Gate) +
-         hops_.size() * sizeof(PathHop) + packets_.most() * sizeof(Packet) +
-         flows_.size() * sizeof(Flow);
-}
-
-std::int64_t Engine::queued(std::uint32_t p) const {
-  std::int64_t sum = 0;
-  for (std::uint8_t c = 0; c < options_.classes; ++c)
-    sum += queues_[p * options_.classes + c].charge;
-  return sum;
-}
-
-void Engine::check_conservation() const {
-  WEFT_CHECK(counters_.injected ==
-                 counters_.delivered + counters_.dropped + counters_.discarded + in_network_,
-             counters_.injected);
 }
 
 }  // namespace weft::packet

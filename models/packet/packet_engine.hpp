@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <queue>
 #include <string>
@@ -25,6 +26,8 @@
 
 #include "models/packet/congestion.hpp"
 #include "models/packet/packet.hpp"
+#include "models/packet/series.hpp"
+#include "models/packet/telemetry.hpp"
 #include "sim/engine/event_queue.hpp"
 #include "sim/engine/timing_wheel.hpp"
 
@@ -45,6 +48,7 @@ struct EcnSpec {
 };
 
 struct NodeSpec {
+  bool trims = false;       // what does not fit goes on without its payload
   bool endpoint = false;    // sends and takes in data; its buffer is not counted
   std::int64_t buffer = 0;  // shared by all ports, without headroom; 0: no limit
   double alpha =
@@ -83,7 +87,10 @@ struct FlowSpec {
       0};  // without progress until the sender starts again at the first unacknowledged packet
   Bandwidth cap{0};
   std::unique_ptr<CongestionControl> congestion;  // none: as fast as the port takes it
-  bool tell_left = false;                         // also when the last byte has left
+  std::uint32_t pulled = 0;  // packets to begin with, then as the receiver pulls; 0: not pulled
+  bool telemetry = false;  // switches write their load into its packets; acknowledgements bring it
+  Time watch{0};           // record what arrives in windows of so long; 0: do not
+  bool tell_left = false;  // also when the last byte has left
   std::uint64_t label = 0;
   std::uint64_t tag = 0;
 };
@@ -104,7 +111,7 @@ struct PortStats {
   std::int64_t bytes = 0;  // payload
   Time busy{0};
   std::uint32_t peak_queue = 0;  // bytes
-  std::uint64_t marks = 0, drops = 0;
+  std::uint64_t marks = 0, drops = 0, trims = 0;
   std::uint64_t pauses = 0, stalls = 0;  // times it had to stop: by PFC, for lack of credit
   Time paused{0}, paused_since{-1};
 };
@@ -147,6 +154,12 @@ class Engine {
 
   void set_wire(std::uint32_t port, Bandwidth wire, Time now);
 
+  // Records the queue of the port in windows of so long; costs nothing elsewhere.
+  void watch(std::uint32_t port, Time window);
+  const Series& queue_series(std::uint32_t port) const { return queue_series_.at(port); }
+  // Payload that arrived, of flows that asked for it, by tag.
+  const std::map<std::uint64_t, Series>& flow_series() const { return flow_series_; }
+
   std::size_t port_count() const { return ports_.size(); }
   const PortSpec& spec(std::uint32_t port) const { return specs_[port]; }
   const PortStats& stats(std::uint32_t port) const { return stats_[port]; }
@@ -168,7 +181,7 @@ class Engine {
     double alpha = 1;
     std::uint32_t eager = 0;             // ingress gates that are paused or starved
     std::uint32_t first = 0, count = 0;  // ports that leave it, in node_ports_
-    bool endpoint = false;
+    bool endpoint = false, trims = false;
   };
   struct Return {
     Time when;
@@ -210,10 +223,15 @@ class Engine {
     // selective: bitmaps of what the receiver has and of what the sender knows of it; what to send again, from `resent` on
     std::vector<std::uint64_t> received, known;
     std::vector<std::uint32_t> resend;
+    Time head_sent{-1};        // second try of the first gap; -1: not sent, or given up
+    std::uint32_t beyond = 0;  // known to the sender beyond what is acknowledged
     std::uint32_t resent = 0, searched = 0;  // searched: gaps before it have been sent again
     std::unique_ptr<CongestionControl> congestion;
+    std::uint32_t granted = 0, used = 0;  // pulled: packets it may send, has sent
+    bool pulled = false, telemetry = false;
+    Series* series = nullptr;  // what arrived, when watched
   };
-  enum : std::uint32_t { kPause, kResume, kTimeout, kLeft };
+  enum : std::uint32_t { kPause, kResume, kTimeout, kLeft, kPull };
   struct Deferred {
     std::uint32_t port;
     std::uint8_t traffic_class;
@@ -231,6 +249,7 @@ class Engine {
   void fetch_ahead();
   void deliver(std::uint32_t p, std::uint32_t k);
   void enqueue(std::uint32_t q, std::uint32_t k);
+  void note_queue(std::uint32_t p, Time when);
   std::uint32_t choose(const PathHop* records, std::uint32_t count, const Packet& packet);
   Time ready_at(std::uint32_t p, std::uint8_t c) const;
   std::uint8_t pick_class(std::uint32_t p, std::uint8_t classes) const;
@@ -270,6 +289,14 @@ class Engine {
   void send_pauses();
   void drop(std::uint32_t port, std::uint32_t k);
 
+  // trimming.cc
+  bool trim(std::uint32_t in, std::uint32_t out, std::uint32_t k);
+  void pull_for(std::uint32_t f, std::uint32_t in);
+  void on_pull_due(const Event& event);
+  void receive_trimmed(std::uint32_t in, std::uint32_t k);
+  void hear_pull(std::uint32_t f);
+  void hear_trimmed(std::uint32_t f, std::uint32_t seq);
+
   // transport.cc
   std::uint32_t next_packet(std::uint32_t p, std::uint8_t c,
                             Time start);  // of the flows that start here
@@ -279,12 +306,12 @@ class Engine {
   void list(std::uint32_t f);
   void tell_left(std::uint32_t f, Time when);
   void unlist(std::uint32_t f, std::uint32_t p);
-  void lost(std::uint32_t f, const Packet& nak);
+  bool lost(std::uint32_t f, const Packet& nak);
   bool receive(std::uint32_t in, std::uint32_t k);  // at the NIC; false when the packet is used up
   void take_in(std::uint32_t k);                    // at the endpoint
   void hear(std::uint32_t k);                       // ack, NAK or CNP at the sender
   void reply(std::uint32_t f, Kind kind, std::uint32_t seq, std::uint32_t beyond, Time sent,
-             std::uint8_t flags = 0);
+             std::uint8_t flags = 0, std::uint32_t telemetry = kNone);
   void pace(Flow& flow);
   void pace_at(Flow& flow, Time now);
   void on_timeout(const Event& event);
@@ -310,6 +337,11 @@ class Engine {
   std::vector<FlowEnd> ended_;
   TimingWheel wheel_;
   EventQueue<> controls_;
+  TelemetryTable telemetry_;
+  std::map<std::uint32_t, Time> pull_free_;  // by port: when the next pull may be sent
+  std::uint64_t pull_serial_ = 0;
+  std::map<std::uint32_t, Series> queue_series_;
+  std::map<std::uint64_t, Series> flow_series_;
   EngineCounters counters_;
   Time now_{0};
   std::uint32_t serial_ = 0;

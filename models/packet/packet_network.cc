@@ -40,18 +40,6 @@ std::int64_t header_of(const Fabric& fabric) {
   return 0;
 }
 
-// What a queue pair knows of its path, lent to one message after the other. Of schemes that count time and bytes, not packets.
-class Borrowed final : public packet::CongestionControl {
- public:
-  explicit Borrowed(packet::CongestionControl& own) : own_(own) {}
-  Bandwidth rate(Time now) override { return own_.rate(now); }
-  void on_send(Time now, std::uint32_t bytes) override { own_.on_send(now, bytes); }
-  void on_cnp(Time now) override { own_.on_cnp(now); }
-
- private:
-  packet::CongestionControl& own_;
-};
-
 }  // namespace
 
 packet::EngineOptions PacketNetwork::engine_options(const Fabric& fabric, const PacketSpec& spec,
@@ -84,12 +72,8 @@ PacketNetwork::PacketNetwork(const NetworkOptions& options)
   bool ethernet = false;
   for (std::uint32_t l = 0; l < fabric_.link_count() && !ethernet; ++l)
     ethernet = fabric_.link(LinkId{l}).link_class == LinkClass::ethernet;
-  std::string name = spec_.congestion_control;
-  if (name.empty()) name = ethernet ? "dcqcn" : "none";
-  congestion_ = packet::find_congestion_control(name);
-  WEFT_CHECK(congestion_ != nullptr, name);
   setting("grain", to_text(Bytes{grain_}), spec_.grain ? "given" : "MTU of the NICs");
-  setting("congestion control", name, spec_.congestion_control.empty() ? "default" : "given");
+  choose_congestion_control(ethernet);
   build(options.hypothetical);
 }
 
@@ -198,18 +182,6 @@ PacketNetwork::Way& PacketNetwork::way_of(const FlowRequest& request) {
 
 // ---- flows
 
-// The first queue pair of the way that has nothing to send.
-std::uint32_t PacketNetwork::connection_of(Way& way, Time now) {
-  for (const std::uint32_t known : way.connections) {
-    if (!connections_[known].busy) return known;
-  }
-  way.connections.push_back(static_cast<std::uint32_t>(connections_.size()));
-  connections_.push_back(
-      {congestion_->make({way.line_rate, way.round_trip, static_cast<std::uint32_t>(grain_), now}),
-       false});
-  return way.connections.back();
-}
-
 FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
   std::uint32_t slot = 0;
   if (free_slots_.empty()) {
@@ -259,15 +231,7 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
         break;
     }
     flow.timeout = spec_.timeout;
-    if (congestion_->needs_cnp) {
-      flow.cnp_interval = 50_us;  // N of DCQCN
-      used_[slot] = connection_of(way, now);
-      connections_[used_[slot]].busy = true;
-      flow.congestion = std::make_unique<Borrowed>(*connections_[used_[slot]].congestion);
-    } else {
-      flow.congestion = congestion_->make(
-          {way.line_rate, way.round_trip, static_cast<std::uint32_t>(grain_), now});
-    }
+    used_[slot] = control(flow, way, now);
   } else {
     flow.ack_every = 0;
   }

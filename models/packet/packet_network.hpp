@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <queue>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,7 +77,10 @@ class PacketNetwork final : public NetworkModel {
   Time paused_of(const packet::PortStats& stats) const;
   std::int64_t headroom_of(const packet::PortSpec& port, Bandwidth raw) const;
   Way& way_of(const FlowRequest& request);
-  std::uint32_t connection_of(Way& way, Time now);
+  void choose_congestion_control(bool ethernet);
+  void list_parameters(const packet::SenderFacts& facts);
+  std::uint32_t connection_of(Way& way, const packet::SenderFacts& facts);
+  std::uint32_t control(packet::FlowSpec& flow, Way& way, Time now);
   Way make_way(std::span<const Share> shares);
   packet::Path add_path(const std::vector<LinkId>& links);
   bool crosses_network(LinkId link) const;
@@ -88,6 +92,7 @@ class PacketNetwork final : public NetworkModel {
   std::int64_t grain_, header_;  // bytes of payload, and around it, of a packet of the NICs
   packet::Engine engine_;
   const packet::CongestionEntry* congestion_ = nullptr;
+  std::set<std::pair<Bandwidth, Time>> listed_;  // whose parameters are in settings_
   std::map<std::uint32_t, Way> ways_;
   std::vector<FlowDone> done_;
   std::priority_queue<Late, std::vector<Late>, std::greater<>> late_;

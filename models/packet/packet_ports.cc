@@ -36,6 +36,7 @@ void PacketNetwork::build(bool hypothetical) {
     packet::NodeSpec made;
     made.endpoint = is_memory(node.kind);
     made.alpha = spec_.alpha;
+    made.trims = congestion_->pulled != nullptr;
     if (node.kind == NodeKind::network_switch) {
       const SwitchSpec& model = fabric_.network()->switch_model;
       std::int64_t headroom = 0;

@@ -10,20 +10,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/packet/bits.hpp"
 #include "models/packet/packet_engine.hpp"
 #include "sim/core/check.hpp"
 
 namespace weft::packet {
-namespace {
-
-bool has(const std::vector<std::uint64_t>& bits, std::uint32_t i) {
-  return (bits[i / 64] >> (i % 64) & 1) != 0;
-}
-void set(std::vector<std::uint64_t>& bits, std::uint32_t i) {
-  bits[i / 64] |= std::uint64_t{1} << (i % 64);
-}
-
-}  // namespace
 
 std::uint32_t Engine::start(FlowSpec spec, Time now) {
   now_ = std::max(now_, now);
@@ -56,6 +47,11 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
   flow.label = spec.label;
   flow.tag = spec.tag;
   flow.congestion = std::move(spec.congestion);
+  flow.telemetry = spec.telemetry;
+  flow.pulled = spec.pulled > 0;
+  flow.granted = spec.pulled;
+  if (spec.watch.ps > 0)
+    flow.series = &flow_series_.insert_or_assign(spec.tag, Series(spec.watch)).first->second;
   flow.tell_left = spec.tell_left;
   if (flow.tell_left) {
     for (std::uint32_t i = 0; i < flow.path.count; ++i)
@@ -92,8 +88,12 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
 bool Engine::may_send(const Flow& flow) const {
   if (!flow.in_use || (flow.next == flow.packets && flow.resent == flow.resend.size()))
     return false;
-  return flow.window == 0 || flow.next - flow.acked < flow.window ||
-         flow.resent < flow.resend.size();
+  if (flow.pulled) return flow.used < flow.granted;
+  if (flow.window == 0) return true;
+  // Under way: neither acknowledged, reported as arrived, nor given up (RFC 6675, "pipe").
+  const auto waiting = static_cast<std::uint32_t>(flow.resend.size() - flow.resent);
+  const std::uint32_t answered = flow.acked + flow.beyond + waiting;
+  return flow.next < answered + flow.window;
 }
 
 // What was sent before now was decided by what the flow knew then.
@@ -191,6 +191,7 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
     std::uint32_t seq = 0;
     if (flow.resent < flow.resend.size()) {
       seq = flow.resend[flow.resent++];
+      if (seq == flow.acked) flow.head_sent = start;
       if (flow.resent == flow.resend.size()) {
         flow.resend.clear();
         flow.resent = 0;
@@ -214,7 +215,9 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
     packet.kind = Kind::data;
     packet.traffic_class = c;
     packet.flags = seq + 1 == flow.packets ? kLast : 0;
+    packet.telemetry = flow.telemetry ? telemetry_.take() : kNone;
     ++flow.alive;
+    ++flow.used;
     flow.last_sent = start;
     counters_.injected += packet.bytes;
     in_network_ += packet.bytes;
@@ -258,6 +261,10 @@ void Engine::pace(Flow& flow) { pace_at(flow, now_); }
 
 bool Engine::receive(std::uint32_t in, std::uint32_t k) {
   const Packet packet = packets_[k];  // a copy: replies may move the slab
+  if (packet.kind == Kind::trimmed) {
+    receive_trimmed(in, k);
+    return false;
+  }
   if (packet.kind != Kind::data) return true;
   const std::uint32_t f = packet.flow;
   Flow& flow = flows_[f];
@@ -269,6 +276,7 @@ bool Engine::receive(std::uint32_t in, std::uint32_t k) {
     free_packet(k);
     return false;
   };
+  if (flow.pulled) pull_for(f, in);
   if ((packet.flags & kMarked) != 0) {
     flow.echo = kMarked;
     if (flow.cnp_interval.ps > 0 &&
@@ -299,7 +307,7 @@ bool Engine::receive(std::uint32_t in, std::uint32_t k) {
       if (has(flow.received, packet.seq)) return discard(flow.expected);
       set(flow.received, packet.seq);
       while (flow.expected < flow.packets && has(flow.received, flow.expected)) ++flow.expected;
-      if (packet.seq > flow.expected) {
+      if (packet.seq > flow.expected && !flow.pulled) {
         ++counters_.naks;
         reply(f, Kind::nak, flow.expected, packet.seq, packet.sent);
         return true;
@@ -310,15 +318,19 @@ bool Engine::receive(std::uint32_t in, std::uint32_t k) {
   if (++flow.since_ack >= flow.ack_every || flow.expected == flow.packets) {
     flow.since_ack = 0;
     const std::uint8_t flags = std::exchange(flow.echo, 0);
-    reply(f, Kind::ack, flow.expected, 0, packet.sent, flags);
+    const std::uint32_t telemetry = std::exchange(packets_[k].telemetry, kNone);
+    reply(f, Kind::ack, flow.expected, 0, packet.sent, flags, telemetry);
   }
   return true;
 }
 
 void Engine::reply(std::uint32_t f, Kind kind, std::uint32_t seq, std::uint32_t beyond, Time sent,
-                   std::uint8_t flags) {
+                   std::uint8_t flags, std::uint32_t telemetry) {
   Flow& flow = flows_[f];
-  if (flow.back.count == 0) return;
+  if (flow.back.count == 0) {
+    telemetry_.give_back(telemetry);
+    return;
+  }
   const std::uint32_t k = packets_.take();
   Packet& packet = packets_[k];
   packet = Packet{};
@@ -332,6 +344,7 @@ void Engine::reply(std::uint32_t f, Kind kind, std::uint32_t seq, std::uint32_t 
   packet.charge = charge_of(0);
   packet.kind = kind;
   packet.flags = flags;
+  packet.telemetry = telemetry;
   packet.hop = flow.back.first;
   if (flow.back.count > 1) packet.hop += choose(&hops_[flow.back.first], flow.back.count, packet);
   ++flow.alive;
@@ -346,6 +359,7 @@ void Engine::take_in(std::uint32_t k) {
   Flow& flow = flows_[f];
   counters_.delivered += packet.bytes;
   in_network_ -= packet.bytes;
+  if (flow.series != nullptr) flow.series->add(now_, packet.bytes);
   if (++flow.arrived == flow.packets) {
     flow.ended = true;
     ended_.push_back({f, flow.tag, now_, flow.retransmitted});
@@ -365,16 +379,28 @@ void Engine::hear(std::uint32_t k) {
       flow.congestion->on_cnp(now_);
       pace(flow);
     }
+  } else if (packet.kind == Kind::pull) {
+    hear_pull(f);
+  } else if (packet.kind == Kind::trimmed) {
+    hear_trimmed(f, packet.bytes);
   } else {
     const std::uint32_t newly = packet.seq > flow.acked ? packet.seq - flow.acked : 0;
+    const std::uint32_t next = flow.next;
+    for (std::uint32_t seq = flow.acked; flow.beyond > 0 && seq < flow.acked + newly; ++seq) {
+      if (has(flow.known, seq)) --flow.beyond;
+    }
     flow.acked += newly;
+    // The next gap has been sent again by now, or is about to be.
+    if (newly > 0) flow.head_sent = flow.acked < flow.searched ? now_ : Time{-1};
     flow.next = std::max(flow.next, flow.acked);
     if (newly > 0) flow.progress = now_;
-    if (packet.kind == Kind::nak) lost(f, packet);
+    const bool twice = packet.kind == Kind::nak && lost(f, packet);
     if (flow.congestion) {
       if (packet.kind == Kind::ack && packet.sent.ps > 0 && newly > 0)
-        flow.congestion->on_ack({now_, now_ - packet.sent, newly, (packet.flags & kMarked) != 0});
-      if (packet.kind == Kind::nak) flow.congestion->on_loss(now_, false);
+        flow.congestion->on_ack({now_, now_ - packet.sent, newly, (packet.flags & kMarked) != 0,
+                                 flow.acked, next, telemetry_.hops(packet.telemetry)});
+      if (packet.kind == Kind::nak)
+        flow.congestion->on_loss({now_, false, twice, flow.acked, next});
       pace(flow);
     }
     list(f);
@@ -382,70 +408,11 @@ void Engine::hear(std::uint32_t k) {
   free_packet(k);
 }
 
-void Engine::lost(std::uint32_t f, const Packet& nak) {
-  Flow& flow = flows_[f];
-  const auto again = [&](std::uint32_t packets) {
-    counters_.retransmitted += packets;
-    flow.retransmitted += std::int64_t{packets} * options_.grain;
-  };
-  if (flow.recovery == Recovery::go_back_n) {
-    if (flow.next > flow.acked) again(flow.next - flow.acked);
-    flow.next = flow.acked;
-    return;
-  }
-  if (flow.recovery != Recovery::selective) return;
-  const std::uint32_t beyond = nak.bytes;
-  set(flow.known, beyond);
-  flow.progress = now_;
-  for (std::uint32_t seq = std::max(flow.acked, flow.searched); seq < beyond; ++seq) {
-    if (has(flow.known, seq)) continue;
-    flow.resend.push_back(seq);
-    again(1);
-  }
-  flow.searched = std::max(flow.searched, beyond);
-}
-
-void Engine::on_timeout(const Event& event) {
-  const std::uint32_t f = event.target;
-  Flow& flow = flows_[f];
-  if (!flow.in_use || flow.serial != event.arg || flow.acked == flow.packets) return;
-  catch_up(f);
-  Event again = event;
-  if (now_ - flow.progress >= flow.timeout && flow.next > flow.acked) {
-    ++counters_.timeouts;
-    flow.progress = now_;
-    if (flow.recovery == Recovery::go_back_n) {
-      counters_.retransmitted += flow.next - flow.acked;
-      flow.retransmitted += std::int64_t{flow.next - flow.acked} * options_.grain;
-      flow.next = flow.acked;
-    } else {
-      flow.resend.clear();
-      flow.resent = 0;
-      for (std::uint32_t seq = flow.acked; seq < flow.next; ++seq) {
-        if (!has(flow.known, seq)) flow.resend.push_back(seq);
-      }
-      flow.searched = flow.next;
-      counters_.retransmitted += flow.resend.size();
-      flow.retransmitted += static_cast<std::int64_t>(flow.resend.size()) * options_.grain;
-    }
-    if (flow.congestion) {
-      flow.congestion->on_loss(now_, true);
-      pace(flow);
-    }
-    again.when = now_ + flow.timeout;
-    controls_.push(again);
-    list(f);
-    return;
-  }
-  const bool waiting = flow.next > flow.acked;
-  again.when = (waiting ? flow.progress : now_) + flow.timeout;
-  controls_.push(again);
-}
-
 // ---- ends
 
 void Engine::free_packet(std::uint32_t k) {
   const std::uint32_t f = packets_[k].flow;
+  telemetry_.give_back(packets_[k].telemetry);
   packets_.give_back(k);
   if (--flows_[f].alive == 0) retire(f);
 }

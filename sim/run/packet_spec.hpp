@@ -8,6 +8,7 @@
 
 #include "sim/core/config.hpp"
 #include "sim/fabric/software.hpp"
+#include "sim/run/congestion_spec.hpp"
 
 namespace weft {
 
@@ -63,7 +64,8 @@ struct PacketSpec {
   double alpha = 0.125;
   PfcSpec pfc;
   EcnMarking ecn;
-  std::string congestion_control;
+  CongestionScheme congestion_control = CongestionScheme::automatic;
+  CongestionSpec congestion;
   LossRecovery recovery = LossRecovery::automatic;
   std::int64_t ack_every = 1;
   Time timeout = 1_ms;
@@ -86,7 +88,9 @@ struct PacketSpec {
     v("pfc", pfc, "priority flow control of Ethernet");
     v("ecn", ecn, "marking at Ethernet switches");
     v("congestion_control", congestion_control,
-      "see `weft list congestion`; default: dcqcn over RoCE, none over InfiniBand");
+      "see `weft list congestion`; automatic: dcqcn over RoCE, cubic over TCP and iWARP, none over "
+      "InfiniBand");
+    congestion.visit(v);
     v("recovery", recovery,
       "of lost packets; automatic: go-back-n over Ethernet, none over lossless links");
     v("ack_every", ack_every, "packets per acknowledgement; 0: none", between(0, 1'000'000));
@@ -97,5 +101,10 @@ struct PacketSpec {
     v("cut_through", cut_through, "switches forward behind the header");
   }
 };
+
+// What single keys cannot tell: parameters of a scheme that is not used, schemes without what they listen to. `packet` is the
+// object as written.
+void check_packet(const PacketSpec& spec, const Json& packet, const std::string& pointer,
+                  Diagnostics& out);
 
 }  // namespace weft

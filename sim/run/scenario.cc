@@ -131,6 +131,8 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
   scenario.nccl = std::move(file.nccl);
   scenario.expect = std::move(file.expect);
   check_expectations(scenario.expect, out);
+  if (const Json* packet = find_at(document, "/models/packet"))
+    check_packet(scenario.models.packet, *packet, "/models/packet", out);
   scenario.place = document.place;
   scenario.fidelity = file.fidelity;
   if (const Json* fabric = document.find("fabric"))

@@ -26,7 +26,7 @@ class Halves final : public packet::CongestionControl {
     rate_ = signal.marked ? rate_ - rate_ / 8 : std::min(line_, rate_ + line_ / 10);
   }
   void on_cnp(Time) override { halve(); }
-  void on_loss(Time, bool) override { halve(); }
+  void on_loss(const packet::LossSignal&) override { halve(); }
 
  private:
   void halve() { rate_ = std::max(line_ / 50 + 1, rate_ / 2); }

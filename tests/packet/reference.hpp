@@ -69,7 +69,7 @@ class Reference {
     Index packets = 0, next = 0, acked = 0, since_ack = 0, expected = 0, arrived = 0;
     std::int64_t last_bytes = 0;
     bool echo = false, nak_sent = false, left = false;
-    Time next_time{0}, progress{0}, last_cnp{-1};
+    Time next_time{0}, progress{0}, last_cnp{-1}, head_sent{-1};
     double ps_per_byte = 0;
     Index window = 0, searched = 0;
     std::int64_t retransmitted = 0;

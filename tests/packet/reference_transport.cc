@@ -38,8 +38,11 @@ void Reference::start(Index f) {
 // ---- sending
 
 bool Reference::may_send(const Flow& flow) const {
-  if (!flow.resend.empty()) return true;
-  return flow.next < flow.packets && (flow.window == 0 || flow.next - flow.acked < flow.window);
+  if (flow.resend.empty() && flow.next == flow.packets) return false;
+  if (flow.window == 0) return true;
+  Index answered = flow.acked + static_cast<Index>(flow.resend.size());
+  for (Index seq = flow.acked; seq < flow.known.size(); ++seq) answered += flow.known[seq] ? 1 : 0;
+  return flow.next < answered + flow.window;
 }
 
 void Reference::settle_sources(const Flow& flow) {
@@ -93,6 +96,7 @@ std::optional<Reference::Packet> Reference::next_packet(Index p, Index c) {
     } else {
       packet.seq = flow.resend.front();
       flow.resend.pop_front();
+      if (packet.seq == flow.acked) flow.head_sent = now_;
     }
     packet.flow = f;
     packet.traffic_class = c;
@@ -233,8 +237,10 @@ void Reference::hear(const Packet& packet) {
     pace(flow);
     return;
   }
-  const Index newly = packet.seq > flow.acked ? packet.seq - flow.acked : 0;
+  const Index newly = packet.seq > flow.acked ? packet.seq - flow.acked : 0, next = flow.next;
+  bool twice = false;
   flow.acked += newly;
+  if (newly > 0) flow.head_sent = flow.acked < flow.searched ? now_ : Time{-1};
   flow.next = std::max(flow.next, flow.acked);
   if (newly > 0) flow.progress = now_;
   if (packet.kind == packet::Kind::nak) {
@@ -250,12 +256,21 @@ void Reference::hear(const Packet& packet) {
         again(flow, 1);
       }
       flow.searched = std::max(flow.searched, packet.beyond);
+      twice = flow.head_sent.ps >= 0 && flow.resend.empty() && packet.seq == flow.acked &&
+              packet.sent > flow.head_sent;
+      if (twice) {
+        flow.head_sent = Time{-1};
+        flow.resend.push_back(flow.acked);
+        again(flow, 1);
+      }
     }
   }
   if (flow.congestion) {
     if (packet.kind == packet::Kind::ack && packet.sent.ps > 0 && newly > 0)
-      flow.congestion->on_ack({now_, now_ - packet.sent, newly, packet.marked});
-    if (packet.kind == packet::Kind::nak) flow.congestion->on_loss(now_, false);
+      flow.congestion->on_ack(
+          {now_, now_ - packet.sent, newly, packet.marked, flow.acked, next, {}});
+    if (packet.kind == packet::Kind::nak)
+      flow.congestion->on_loss({now_, false, twice, flow.acked, next});
     pace(flow);
   }
   list(f);
@@ -275,6 +290,7 @@ void Reference::timeout(Index f) {
   if (now_ - flow.progress >= limit && flow.next > flow.acked) {
     ++outcome_.counters.timeouts;
     flow.progress = now_;
+    const Index sent = flow.next;
     if (flow.plan->spec.recovery == Recovery::go_back_n) {
       again(flow, flow.next - flow.acked);
       flow.next = flow.acked;
@@ -284,10 +300,11 @@ void Reference::timeout(Index f) {
         if (!flow.known[seq]) flow.resend.push_back(seq);
       }
       flow.searched = flow.next;
+      flow.head_sent = Time{-1};
       again(flow, static_cast<Index>(flow.resend.size()));
     }
     if (flow.congestion) {
-      flow.congestion->on_loss(now_, true);
+      flow.congestion->on_loss({now_, true, false, flow.acked, sent});
       pace(flow);
     }
     next = now_ + limit;

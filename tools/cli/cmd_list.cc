@@ -8,6 +8,7 @@
 
 #include "calibrate/import/import.hpp"
 #include "models/catalog.hpp"
+#include "models/packet/congestion/catalog.hpp"
 #include "sim/core/text.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/file_source.hpp"
@@ -67,6 +68,9 @@ const std::vector<Kind>& kinds() {
       records_of<std::span<const AlgorithmEntry* const>>(
           "collectives", "collective", collective_algorithms,
           [](const AlgorithmEntry* entry) { return std::string(entry->name); }),
+      records_of<std::span<const packet::CongestionEntry* const>>(
+          "congestion", "congestion-control", packet::congestion_controls,
+          [](const packet::CongestionEntry* entry) { return std::string(entry->name()); }),
       records_of<std::span<const Importer* const>>(
           "importers", "importer", importers,
           [](const Importer* importer) { return std::string(importer->name); }),

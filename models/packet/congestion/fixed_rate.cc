@@ -17,13 +17,14 @@ class FixedRate final : public CongestionControl {
 }  // namespace
 
 const CongestionEntry kFixedRate{
-    "none",
-    "every sender at line rate; flow control of the links does the rest",
-    "",
-    false,
-    false,
-    [](const SenderFacts& facts) -> std::unique_ptr<CongestionControl> {
-      return std::make_unique<FixedRate>(facts);
-    }};
+    .scheme = CongestionScheme::none,
+    .summary = "every sender at line rate; flow control of the links does the rest",
+    .reference = "",
+    .signals = {},
+    .state_bytes = 0,
+    .make = [](const SenderFacts& facts, const CongestionSpec&)
+        -> std::unique_ptr<CongestionControl> { return std::make_unique<FixedRate>(facts); },
+    .parameters = [](const SenderFacts&, const CongestionSpec&) { return Json::object(); },
+};
 
 }  // namespace weft::packet

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sender does about gaps that are reported, second tries that are lost, and silence.
+#include <algorithm>
+
+#include "models/packet/bits.hpp"
+#include "models/packet/packet_engine.hpp"
+
+namespace weft::packet {
+
+// True when a second try was lost.
+bool Engine::lost(std::uint32_t f, const Packet& nak) {
+  Flow& flow = flows_[f];
+  const auto again = [&](std::uint32_t packets) {
+    counters_.retransmitted += packets;
+    flow.retransmitted += std::int64_t{packets} * options_.grain;
+  };
+  if (flow.recovery == Recovery::go_back_n) {
+    if (flow.next > flow.acked) again(flow.next - flow.acked);
+    flow.next = flow.acked;
+    return false;
+  }
+  if (flow.recovery != Recovery::selective) return false;
+  const std::uint32_t beyond = nak.bytes;
+  if (beyond >= flow.acked && !has(flow.known, beyond)) ++flow.beyond;
+  set(flow.known, beyond);
+  flow.progress = now_;
+  for (std::uint32_t seq = std::max(flow.acked, flow.searched); seq < beyond; ++seq) {
+    if (has(flow.known, seq)) continue;
+    flow.resend.push_back(seq);
+    again(1);
+  }
+  flow.searched = std::max(flow.searched, beyond);
+  // What was sent after the second try of the first gap has arrived: that try is lost too (RFC 8985, RACK).
+  if (flow.head_sent.ps < 0 || !flow.resend.empty() || nak.seq != flow.acked ||
+      nak.sent <= flow.head_sent)
+    return false;
+  flow.head_sent = Time{-1};
+  flow.resend.push_back(flow.acked);
+  again(1);
+  return true;
+}
+
+void Engine::on_timeout(const Event& event) {
+  const std::uint32_t f = event.target;
+  Flow& flow = flows_[f];
+  if (!flow.in_use || flow.serial != event.arg || flow.acked == flow.packets) return;
+  catch_up(f);
+  Event again = event;
+  if (now_ - flow.progress >= flow.timeout && flow.next > flow.acked) {
+    ++counters_.timeouts;
+    flow.progress = now_;
+    flow.granted = flow.used + 1;  // of a pulled flow: the pull was lost too
+    const std::uint32_t next = flow.next;
+    if (flow.recovery == Recovery::go_back_n) {
+      counters_.retransmitted += flow.next - flow.acked;
+      flow.retransmitted += std::int64_t{flow.next - flow.acked} * options_.grain;
+      flow.next = flow.acked;
+    } else {
+      flow.resend.clear();
+      flow.resent = 0;
+      for (std::uint32_t seq = flow.acked; seq < flow.next; ++seq) {
+        if (!has(flow.known, seq)) flow.resend.push_back(seq);
+      }
+      flow.searched = flow.next;
+      flow.head_sent = Time{-1};
+      counters_.retransmitted += flow.resend.size();
+      flow.retransmitted += static_cast<std::int64_t>(flow.resend.size()) * options_.grain;
+    }
+    if (flow.congestion) {
+      flow.congestion->on_loss({now_, true, false, flow.acked, next});
+      pace(flow);
+    }
+    again.when = now_ + flow.timeout;
+    controls_.push(again);
+    list(f);
+    return;
+  }
+  const bool waiting = flow.next > flow.acked;
+  again.when = (waiting ? flow.progress : now_) + flow.timeout;
+  controls_.push(again);
+}
+
+}  // namespace weft::packet

@@ -394,16 +394,21 @@ std::uint32_t Engine::choose(const PathHop* records, std::uint32_t count, const 
     Time least = Time::never();
     const auto turn = static_cast<std::uint32_t>(
         mix64(flow.label + packet.seq * 0x9E37'79B9'7F4A'7C15ULL) % count);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const std::uint32_t at = (turn + i) % count, p = records[at].port;
-      advance(p, now_);
-      rearm(p);
+    for (std::uint32_t i = 0; i < count && least.ps > 0; ++i) {
+      const std::uint32_t at = turn + i < count ? turn + i : turn + i - count;
+      const std::uint32_t p = records[at].port;
       const Port& port = ports_[p];
       if (port.down != 0) continue;
-      const double queued = queue(p, packet.traffic_class).charge;
-      const Time wait = std::max(Time{0}, port.busy_until - now_) +
-                        Time{static_cast<std::int64_t>(
-                            queued * static_cast<double>(port.full_time.ps) / options_.grain)};
+      if (port.ready != 0 && port.busy_until <= now_) {
+        advance(p, now_);
+        rearm(p);
+      }
+      const std::uint32_t queued = queue(p, packet.traffic_class).charge;
+      Time wait = std::max(Time{0}, port.busy_until - now_);
+      if (queued > 0) {
+        wait += Time{static_cast<std::int64_t>(queued * static_cast<double>(port.full_time.ps) /
+                                               options_.grain)};
+      }
       if (wait < least) {
         least = wait;
         best = at;

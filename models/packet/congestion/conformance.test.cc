@@ -22,7 +22,7 @@ class Congestion : public testing::TestWithParam<const CongestionEntry*> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Catalogue, Congestion, testing::ValuesIn(congestion_controls()),
-                         [](const auto& info) { return std::string(info.param->name()); });
+                         [](const auto& tested) { return std::string(tested.param->name()); });
 
 // How fast it may send: its rate, and its window where it has one.
 double allowed(CongestionControl& control, Time now) {

@@ -417,8 +417,10 @@ std::uint32_t Engine::choose(const PathHop* records, std::uint32_t count, const 
     return best;
   }
   std::uint64_t label = flow.label;
-  if (options_.spread == Spread::spray || options_.spread == Spread::flowlet)
-    label += packet.seq * 0x9E37'79B9'7F4A'7C15ULL;
+  std::uint64_t which = 0;
+  if (options_.spread == Spread::spray) which = packet.seq | std::uint64_t{packet.turn} << 32;
+  if (options_.spread == Spread::flowlet) which = packet.turn;
+  label += which * 0x9E37'79B9'7F4A'7C15ULL;
   return static_cast<std::uint32_t>(mix64(label ^ (std::uint64_t{records->port} << 32)) % count);
 }
 

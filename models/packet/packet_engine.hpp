@@ -210,7 +210,7 @@ class Engine {
     std::uint32_t window = 0, last_bytes = 0, ack_every = 1, since_ack = 0;
     std::uint32_t alive = 0;   // its packets in the network
     std::uint32_t serial = 0;  // of the flow, never reused
-    std::uint8_t traffic_class = 1, echo = 0;
+    std::uint8_t traffic_class = 1, echo = 0, turn = 0;
     Recovery recovery = Recovery::none;
     bool ended = false, in_use = false, nak_sent = false, tell_left = false;
     Time next_time{0};  // pacing: not before

@@ -17,6 +17,7 @@ bool Engine::lost(std::uint32_t f, const Packet& nak) {
   if (flow.recovery == Recovery::go_back_n) {
     if (flow.next > flow.acked) again(flow.next - flow.acked);
     flow.next = flow.acked;
+    ++flow.turn;
     return false;
   }
   if (flow.recovery != Recovery::selective) return false;
@@ -55,6 +56,7 @@ void Engine::on_timeout(const Event& event) {
       counters_.retransmitted += flow.next - flow.acked;
       flow.retransmitted += std::int64_t{flow.next - flow.acked} * options_.grain;
       flow.next = flow.acked;
+      ++flow.turn;  // the same way again might end the same
     } else {
       flow.resend.clear();
       flow.resent = 0;

@@ -215,6 +215,9 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
     packet.kind = Kind::data;
     packet.traffic_class = c;
     packet.flags = seq + 1 == flow.packets ? kLast : 0;
+    if (options_.spread == Spread::flowlet && start - flow.last_sent > options_.flowlet_gap)
+      ++flow.turn;
+    packet.turn = flow.turn;
     packet.telemetry = flow.telemetry ? telemetry_.take() : kNone;
     ++flow.alive;
     ++flow.used;

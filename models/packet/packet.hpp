@@ -44,7 +44,7 @@ struct alignas(64) Packet {
   Kind kind;
   std::uint8_t traffic_class;
   std::uint8_t flags;
-  std::uint8_t turn = 0;  // another one of its flow, another way: flowlet, or try
+  std::uint8_t turn = 0;            // another one of its flow, another way: flowlet, or try
   std::uint32_t telemetry = kNone;  // what switches wrote into it, of flows that ask for it
 };
 static_assert(sizeof(Packet) == 64);

@@ -236,8 +236,8 @@ void Engine::commit(std::uint32_t p, Port& port, std::uint32_t k, Time start) {
     packets_[port.flight_tail].next = k;
   }
   port.flight_tail = k;
-  if ((packet.flags & kLast) != 0 && port.source != kNone && flows_[packet.flow].tell_left)
-    tell_left(packet.flow, port.busy_until);
+  if ((packet.flags & kLast) != 0 && port.source != kNone && flows_[packet.flow].prompt)
+    last_left(packet.flow, port.busy_until);
   PortStats& stats = stats_[p];
   stats.busy.ps += wire.ps;
   if (packet.kind == Kind::data) {
@@ -296,7 +296,7 @@ void Engine::wake(std::uint32_t p, Time when) {
 bool Engine::tells(const Port& port) const {
   if (port.source == kNone) return false;
   return std::ranges::any_of(sources_[port.source],
-                             [](const Ring& ring) { return ring.telling > 0; });
+                             [](const Ring& ring) { return ring.prompt > 0; });
 }
 
 // The alarms that this port needs now.

@@ -198,7 +198,7 @@ class Engine {
   struct Ring {
     std::vector<std::uint32_t> flows;  // may send, in turn; from `head` on
     std::size_t head = 0;
-    std::uint32_t telling = 0;  // flows that want to know when they have left
+    std::uint32_t prompt = 0;  // flows that want it to commit at the very instant
     std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> later;  // paced
     bool empty() const { return head == flows.size() && later.empty(); }
   };
@@ -213,7 +213,8 @@ class Engine {
     std::uint8_t traffic_class = 1, echo = 0, turn = 0;
     Recovery recovery = Recovery::none;
     bool ended = false, in_use = false, nak_sent = false, tell_left = false;
-    Time next_time{0};  // pacing: not before
+    bool prompt = false;  // its ports commit at the very instant, until the last packet has left
+    Time next_time{0};    // pacing: not before
     Time progress{0}, timeout{0}, cnp_interval{0}, last_cnp{-1}, last_sent{0};
     double ps_per_byte = 0;  // pacing; 0: none
     Bandwidth cap{0};
@@ -304,7 +305,7 @@ class Engine {
   bool may_send(const Flow& flow) const;
   void catch_up(std::uint32_t f);
   void list(std::uint32_t f);
-  void tell_left(std::uint32_t f, Time when);
+  void last_left(std::uint32_t f, Time when);
   void unlist(std::uint32_t f, std::uint32_t p);
   bool lost(std::uint32_t f, const Packet& nak);
   bool receive(std::uint32_t in, std::uint32_t k);  // at the NIC; false when the packet is used up

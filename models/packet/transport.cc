@@ -53,9 +53,11 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
   if (spec.watch.ps > 0)
     flow.series = &flow_series_.insert_or_assign(spec.tag, Series(spec.watch)).first->second;
   flow.tell_left = spec.tell_left;
-  if (flow.tell_left) {
+  // Ports that share the packets of one flow must not take them ahead of each other.
+  flow.prompt = flow.tell_left || flow.path.count > 1;
+  if (flow.prompt) {
     for (std::uint32_t i = 0; i < flow.path.count; ++i)
-      ++sources_[ports_[hops_[flow.path.first + i].port].source][flow.traffic_class].telling;
+      ++sources_[ports_[hops_[flow.path.first + i].port].source][flow.traffic_class].prompt;
   }
   if (flow.recovery == Recovery::selective) {
     flow.received.assign(flow.packets / 64 + 1, 0);
@@ -64,7 +66,7 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
   pace(flow);
   if (flow.packets == 0) {
     flow.ended = true;
-    if (flow.tell_left) tell_left(f, now_);
+    if (flow.prompt) last_left(f, now_);
     ended_.push_back({f, flow.tag, now_, 0});
     retire(f);
     return f;
@@ -132,11 +134,12 @@ void Engine::list(std::uint32_t f) {
 }
 
 // The last packet of the flow has been committed for the first time.
-void Engine::tell_left(std::uint32_t f, Time when) {
+void Engine::last_left(std::uint32_t f, Time when) {
   Flow& flow = flows_[f];
-  flow.tell_left = false;
+  flow.prompt = false;
   for (std::uint32_t i = 0; i < flow.path.count; ++i)
-    --sources_[ports_[hops_[flow.path.first + i].port].source][flow.traffic_class].telling;
+    --sources_[ports_[hops_[flow.path.first + i].port].source][flow.traffic_class].prompt;
+  if (!flow.tell_left) return;
   Event event;
   event.when = when;
   event.order = (std::uint64_t{1} << 49) | flow.serial;

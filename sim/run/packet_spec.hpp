@@ -58,6 +58,8 @@ constexpr auto enum_names(LossRecovery) {
                                                 {selective, "selective"}}};
 }
 
+inline constexpr Bytes kMostGrain = 16_MiB, kMostCell = 64_KiB;
+
 struct PacketSpec {
   std::optional<Bytes> grain, buffer, credit;
   Bytes cell{1};
@@ -74,10 +76,10 @@ struct PacketSpec {
   template <class V>
   void visit(V&& v) {
     v("grain", grain, "payload of a packet; default: the MTU of the NICs' links, else 4 KiB",
-      positive, at_most(16_MiB));
+      positive, at_most(kMostGrain));
     v("buffer", buffer, "packet memory of every Ethernet switch; default: what the switch says",
       positive, at_most(kMostPacket));
-    v("cell", cell, "buffers are counted in cells of so many bytes", positive, at_most(64_KiB));
+    v("cell", cell, "buffers are counted in cells of so many bytes", positive, at_most(kMostCell));
     v("alpha", alpha,
       "dynamic threshold of the shared buffer: a port may hold alpha times what is free",
       between(0.001, 1000));

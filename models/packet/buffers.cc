@@ -14,14 +14,6 @@
 #include "sim/core/hash.hpp"
 
 namespace weft::packet {
-namespace {
-
-constexpr std::uint8_t bit(std::uint8_t traffic_class) {
-  return static_cast<std::uint8_t>(1U << traffic_class);
-}
-
-}  // namespace
-
 // ---- the shared pool
 
 std::int64_t Engine::dynamic_threshold(const Node& node) const {
@@ -86,7 +78,7 @@ void Engine::release(Port& port) {
   node.used -= left;
   if (held.paused != 0 && held.headroom == 0) {
     const PortSpec& spec = specs_[in];
-    if (node.pool > 0 && spec.xoff == 0) advance_others(port);
+    if (node.pool > 0 && spec.xoff == 0) advance_all(port.from, port.busy_until, &port);
     if (held.paused == 0) return;
     const std::int64_t limit = threshold(node, spec);
     if (held.charge - spec.reserve <= std::max<std::int64_t>(0, limit - spec.xon)) {
@@ -102,22 +94,12 @@ void Engine::give_back_buffer(std::uint32_t in, const Packet& packet) {
   if (ports_[in].guard == Guard::credit) give_credit(in, packet.traffic_class, packet.charge, now_);
 }
 
-void Engine::advance_all(std::uint32_t n, Time until) {
+// What has left the switch by all ports until then, but for one that is in the middle of it.
+void Engine::advance_all(std::uint32_t n, Time until, const Port* except) {
   const Node& node = nodes_[n];
   for (std::uint32_t i = node.first; i < node.first + node.count; ++i) {
     const std::uint32_t p = node_ports_[i];
-    advance(p, until);
-    rearm(p);
-  }
-}
-
-// What has left the same switch by the other ports, when the packet of this one had.
-void Engine::advance_others(const Port& port) {
-  const Time until = port.busy_until;
-  const Node& node = nodes_[port.from];
-  for (std::uint32_t i = node.first; i < node.first + node.count; ++i) {
-    const std::uint32_t p = node_ports_[i];
-    if (&ports_[p] == &port) continue;
+    if (&ports_[p] == except) continue;
     advance(p, until);
     rearm(p);
   }
@@ -213,7 +195,7 @@ void Engine::mark(std::uint32_t q, Packet& packet) {
     // By what the packet is, not by a stream of numbers: the order of handling does not matter.
     std::uint64_t draw =
         mix64(options_.seed ^ (std::uint64_t{flows_[packet.flow].serial} << 32 | q));
-    draw = mix64(draw + packet.seq * 0x9E37'79B9'7F4A'7C15ULL);
+    draw = mix64(draw + packet.seq * kGolden);
     if (static_cast<double>(draw >> 11) * 0x1p-53 >= chance) return;
   }
   packet.flags |= kMarked;

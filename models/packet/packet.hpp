@@ -18,6 +18,14 @@ enum class Kind : std::uint8_t { data, ack, nak, cnp, trimmed, pull };
 
 inline constexpr std::int64_t kMostBuffer = 0x7FFF'FFFF;  // bytes of one buffer
 
+// 2^64 over the golden ratio: spreads consecutive numbers before they are mixed.
+inline constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15ULL;
+
+// A class in a set of classes.
+constexpr std::uint8_t bit(std::uint8_t traffic_class) {
+  return static_cast<std::uint8_t>(1U << traffic_class);
+}
+
 // What keeps the buffer at the far end of a link from overflowing.
 enum class Guard : std::uint8_t {
   endpoint,  // nothing to guard: data is taken in as it comes

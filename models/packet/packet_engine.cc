@@ -10,14 +10,6 @@
 #include "sim/core/hash.hpp"
 
 namespace weft::packet {
-namespace {
-
-constexpr std::uint8_t bit(std::uint8_t traffic_class) {
-  return static_cast<std::uint8_t>(1U << traffic_class);
-}
-
-}  // namespace
-
 Engine::Engine(EngineOptions options) : options_(std::move(options)), wheel_(0, 1_us) {
   WEFT_CHECK(options_.classes >= 2 && options_.classes <= 8, options_.classes);
   options_.weights.resize(options_.classes - 1, 1);
@@ -392,8 +384,7 @@ std::uint32_t Engine::choose(const PathHop* records, std::uint32_t count, const 
   if (options_.spread == Spread::backlog) {
     std::uint32_t best = 0;
     Time least = Time::never();
-    const auto turn = static_cast<std::uint32_t>(
-        mix64(flow.label + packet.seq * 0x9E37'79B9'7F4A'7C15ULL) % count);
+    const auto turn = static_cast<std::uint32_t>(mix64(flow.label + packet.seq * kGolden) % count);
     for (std::uint32_t i = 0; i < count && least.ps > 0; ++i) {
       const std::uint32_t at = turn + i < count ? turn + i : turn + i - count;
       const std::uint32_t p = records[at].port;
@@ -420,7 +411,7 @@ std::uint32_t Engine::choose(const PathHop* records, std::uint32_t count, const 
   std::uint64_t which = 0;
   if (options_.spread == Spread::spray) which = packet.seq | std::uint64_t{packet.turn} << 32;
   if (options_.spread == Spread::flowlet) which = packet.turn;
-  label += which * 0x9E37'79B9'7F4A'7C15ULL;
+  label += which * kGolden;
   return static_cast<std::uint32_t>(mix64(label ^ (std::uint64_t{records->port} << 32)) % count);
 }
 

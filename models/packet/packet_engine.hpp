@@ -175,7 +175,6 @@ class Engine {
   void check_conservation() const;
 
  private:
-  friend struct EngineTest;
   struct Node {
     std::int64_t used = 0, pool = 0;  // of the shared buffer; pool 0: no limit
     double alpha = 1;
@@ -205,8 +204,8 @@ class Engine {
   using Source = std::vector<Ring>;  // by class
   struct Flow {
     Path path, back;
-    std::uint32_t packets = 0, next = 0, acked = 0;         // sender
-    std::uint32_t expected = 0, accepted = 0, arrived = 0;  // receiver: NIC in order, NIC, memory
+    std::uint32_t packets = 0, next = 0, acked = 0;  // sender
+    std::uint32_t expected = 0, arrived = 0;         // receiver: NIC in order, memory
     std::uint32_t window = 0, last_bytes = 0, ack_every = 1, since_ack = 0;
     std::uint32_t alive = 0;   // its packets in the network
     std::uint32_t serial = 0;  // of the flow, never reused
@@ -285,8 +284,7 @@ class Engine {
     const Gate& gate = gates_[in * options_.classes + c];
     return (gate.paused | gate.starved) != 0;
   }
-  void advance_all(std::uint32_t node, Time until);
-  void advance_others(const Port& port);
+  void advance_all(std::uint32_t node, Time until, const Port* except = nullptr);
   void send_pauses();
   void drop(std::uint32_t port, std::uint32_t k);
 

@@ -126,7 +126,7 @@ void Engine::list(std::uint32_t f) {
     } else {
       ring.flows.push_back(f);
     }
-    port.ready |= static_cast<std::uint8_t>(1U << flow.traffic_class);
+    port.ready |= bit(flow.traffic_class);
     if (port.busy_until < now_) port.busy_until = now_;
     advance(p, now_);
     rearm(p);

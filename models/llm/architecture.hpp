@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a language model consists of, counted: parameters of every layer, what one token uses of them, its cache, its FLOPs.
+//
+//   const Architecture llama(read_llm(...));
+//   llama.total();                       // 8,030,261,248 for Llama 3 8B
+//   llama.kv_bytes_per_token(2);         // 131,072
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/run/llm_spec.hpp"
+#include "sim/run/training_spec.hpp"
+
+namespace weft {
+
+enum class Mixer : std::uint8_t { none, attention, mamba };
+enum class FeedForward : std::uint8_t { none, dense, experts };
+
+struct LayerKind {
+  Mixer mixer = Mixer::attention;
+  FeedForward feed_forward = FeedForward::dense;
+  bool windowed = false;
+  bool operator==(const LayerKind&) const = default;
+};
+
+// Elements, not bytes. double: exact to 2^53.
+struct LayerParameters {
+  double mixer = 0, dense = 0, router = 0, shared = 0, experts = 0, norms = 0;
+  double active_experts = 0;  // of `experts`, per token
+  double total() const { return mixer + dense + router + shared + experts + norms; }
+  double active() const { return total() - experts + active_experts; }
+};
+
+class Architecture {
+ public:
+  explicit Architecture(LlmSpec spec);
+
+  const LlmSpec& spec() const { return spec_; }
+  std::int64_t layers() const { return spec_.layers; }
+  std::int64_t heads() const { return spec_.heads; }
+  std::int64_t kv_heads() const { return kv_heads_; }
+  std::int64_t head_dim() const { return head_dim_; }
+  LayerKind layer(std::int64_t index) const { return kinds_[static_cast<std::size_t>(index)]; }
+
+  LayerParameters parameters(LayerKind kind) const;
+  double embedding() const;  // with learned positions
+  double output() const;     // 0 when tied
+  double final_norm() const;
+  double total() const;
+  double active() const;
+  // Of all layers, per token of the sequence; a window or Mamba's fixed state are not per token (see kv_bytes).
+  double kv_bytes_per_token(double bytes_per_element) const;
+  // Of one sequence of `tokens`.
+  double kv_bytes(std::int64_t tokens, double bytes_per_element) const;
+
+ private:
+  LlmSpec spec_;
+  std::int64_t kv_heads_, head_dim_;
+  std::vector<LayerKind> kinds_;
+};
+
+// Floating-point operations of one training step (forward and backward), as the named convention counts them.
+//   palm      6 N + 12 L d s per token: full attention, no recompute (arXiv 2204.02311, appendix B)
+//   causal    the same with half the attention
+//   megatron  96 B s L h^2 (1 + s / 6h + V / 16 L h): with full recompute (arXiv 2104.04473, eq. 3); 72 without
+//   6n        6 N per token
+// N leaves out the embedding where the convention does and counts active parameters of experts.
+double training_flops(const Architecture& model, FlopsConvention convention, std::int64_t seq,
+                      std::int64_t sequences, bool recompute);
+// What the hardware really multiplies: causal attention, recompute included.
+double hardware_flops(const Architecture& model, std::int64_t seq, std::int64_t sequences,
+                      Recompute recompute);
+
+}  // namespace weft

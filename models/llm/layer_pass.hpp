@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of one micro-batch through one layer on one rank: kernels and collectives in order. The simulated step and the
+// analytic estimate are both made of these.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "models/compute/kernels.hpp"
+#include "models/llm/architecture.hpp"
+#include "sim/run/training_spec.hpp"
+#include "sim/workload/schedule.hpp"
+
+namespace weft {
+
+// Dimensions of parallelism, as reports name them. edp: replicas of experts; embed: tied embeddings of the first and last stage.
+enum class Dimension : std::uint8_t { tp, pp, dp, edp, ep, cp, embed, other };
+inline constexpr std::size_t kDimensions = 8;
+
+struct CollectiveCall {
+  Dimension dimension = Dimension::tp;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  double bytes = 0;  // as nccl-tests counts them
+  // Share of the step's computing that the call may run beside, chunk by chunk (TP overlap, ring attention); 0: after it.
+  double beside = 0;
+  double rounds = 1;  // ring attention: so many exchanges one after the other
+};
+
+// Computes, then communicates (unless beside).
+struct PassStep {
+  double compute_s = 0;
+  double kernels = 0;  // launches, for where the host is the limit
+  std::vector<CollectiveCall> calls;
+};
+
+struct LayerPass {
+  std::vector<PassStep> steps;
+  double compute_s() const;
+};
+
+enum class PassKind : std::uint8_t {
+  forward,
+  backward,         // gradients of inputs and weights, recompute included
+  backward_inputs,  // zero-bubble schedules split the two
+  backward_weights
+};
+
+// Everything that the time of a layer depends on besides its kind.
+class LayerPasses {
+ public:
+  LayerPasses(const Architecture& model, const TrainingSpec& training, const KernelTimes& kernels);
+
+  // Layers of one kind are alike; `recomputes`: this layer is one of those that recompute.
+  LayerPass layer(LayerKind kind, PassKind pass, bool recomputes) const;
+  LayerPass embedding(PassKind pass) const;
+  LayerPass loss(PassKind pass) const;  // output matrix, softmax, cross entropy
+  // The optimizer's step over so many parameters of one rank, its gradient norm included.
+  double optimizer_s(double parameters) const;
+
+ private:
+  const Architecture& model_;
+  const TrainingSpec& training_;
+  const KernelTimes& kernels_;
+};
+
+}  // namespace weft

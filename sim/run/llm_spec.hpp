@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// A language model as a file of the catalogue (configs/llms): what its layers are made of, nothing about how it is run.
+// A config.json as Hugging Face publishes it is understood too (read_llm).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/core/config.hpp"
+#include "sim/fabric/software.hpp"
+
+namespace weft {
+
+enum class MlpKind { gated, plain };
+constexpr auto enum_names(MlpKind) {
+  using enum MlpKind;
+  return std::array<EnumName<MlpKind>, 2>{{{gated, "gated"}, {plain, "plain"}}};
+}
+
+enum class Positions { rotary, learned, alibi, none };
+constexpr auto enum_names(Positions) {
+  using enum Positions;
+  return std::array<EnumName<Positions>, 4>{
+      {{rotary, "rotary"}, {learned, "learned"}, {alibi, "alibi"}, {none, "none"}}};
+}
+
+// Keys and values from one small vector per token (DeepSeek-V2, arXiv 2405.04434).
+struct LatentAttention {
+  std::int64_t q_rank = 0, kv_rank = 512, rope_dim = 64, nope_dim = 128, value_dim = 128;
+  template <class V>
+  void visit(V&& v) {
+    v("q_rank", q_rank, "of the queries' compression; 0: none", between(0, 1'000'000));
+    v("kv_rank", kv_rank, "of the keys' and values' compression", between(1, 1'000'000));
+    v("rope_dim", rope_dim, "part of a query head that is rotated", between(0, 100'000));
+    v("nope_dim", nope_dim, "part of a query head that is not", between(1, 100'000));
+    v("value_dim", value_dim, "of a value head", between(1, 100'000));
+  }
+};
+
+struct ExpertsSpec {
+  std::int64_t count = 8, top_k = 2, size = 0, shared_size = 0, dense_layers = 0, step = 1;
+  bool routing_bias = false, shared_gate = false;
+  template <class V>
+  void visit(V&& v) {
+    v("count", count, "routed experts of a layer", between(1, 100'000));
+    v("top_k", top_k, "of them, per token", between(1, 100'000));
+    v("size", size, "inner width of one routed expert", required, between(1, 10'000'000));
+    v("shared_size", shared_size, "inner width of all shared experts together; 0: none",
+      between(0, 10'000'000));
+    v("dense_layers", dense_layers, "so many first layers have a dense MLP instead",
+      between(0, 100'000));
+    v("step", step, "from then on every so-manieth layer has experts", between(1, 1000));
+    v("routing_bias", routing_bias, "one trained number per expert beside the router's matrix");
+    v("shared_gate", shared_gate, "a gate on the shared expert");
+  }
+};
+
+// State space layers of Mamba 2 (arXiv 2405.21060).
+struct MambaSpec {
+  std::int64_t heads = 128, head_dim = 64, groups = 8, state = 128, convolution = 4;
+  template <class V>
+  void visit(V&& v) {
+    v("heads", heads, "", between(1, 100'000));
+    v("head_dim", head_dim, "", between(1, 100'000));
+    v("groups", groups, "of heads that share B and C", between(1, 100'000));
+    v("state", state, "numbers of state per channel", between(1, 100'000));
+    v("convolution", convolution, "width of the causal convolution", between(1, 1000));
+  }
+};
+
+struct LlmSpec : ComponentHead {
+  std::int64_t layers = 0, hidden = 0, heads = 0, vocabulary = 0, intermediate = 0;
+  std::optional<std::int64_t> kv_heads, head_dim, context, window;
+  std::int64_t window_every = 1, prediction_layers = 0;
+  MlpKind mlp = MlpKind::gated;
+  Positions positions = Positions::rotary;
+  bool tied = false, qkv_bias = false, output_bias = false, mlp_bias = false, norm_bias = false,
+       head_norms = false, parallel_block = false;
+  std::optional<LatentAttention> latent;
+  std::optional<ExpertsSpec> experts;
+  std::optional<MambaSpec> mamba;
+  std::string pattern;
+  Place place;
+  std::string pointer;
+  template <class V>
+  void visit(V&& v) {
+    visit_head(v);
+    v("layers", layers, "decoder layers", required, between(1, 100'000));
+    v("hidden", hidden, "width of the residual stream", required, between(1, 10'000'000));
+    v("heads", heads, "attention heads", required, between(1, 1'000'000));
+    v("kv_heads", kv_heads, "heads of keys and values; default: all", between(1, 1'000'000));
+    v("head_dim", head_dim, "width of a head; default: hidden / heads", between(1, 1'000'000));
+    v("vocabulary", vocabulary, "rows of the embedding", required, between(1, 100'000'000));
+    v("intermediate", intermediate, "inner width of a dense MLP", between(0, 100'000'000));
+    v("context", context, "longest sequence", between(1, 1'000'000'000));
+    v("window", window, "attention reaches so many tokens back", between(1, 1'000'000'000));
+    v("window_every", window_every,
+      "1: all layers have the window; n: all but every n-th, which sees everything",
+      between(1, 1000));
+    v("prediction_layers", prediction_layers,
+      "extra layers that predict further tokens (DeepSeek-V3); not in the parameter counts",
+      between(0, 100));
+    v("mlp", mlp, "gated: three matrices; plain: two");
+    v("positions", positions, "rotary, learned (a trained matrix), alibi, none");
+    v("tied", tied, "the output matrix is the embedding");
+    v("qkv_bias", qkv_bias, "biases of the query, key and value projections");
+    v("output_bias", output_bias, "bias of the attention's output projection");
+    v("mlp_bias", mlp_bias, "biases of the MLP");
+    v("norm_bias", norm_bias, "LayerNorm: a shift beside the scale");
+    v("head_norms", head_norms, "a norm on every query and key head");
+    v("parallel_block", parallel_block, "attention and MLP side by side from one norm");
+    v("latent", latent, "latent attention in place of heads of keys and values");
+    v("experts", experts, "mixture of experts in place of the MLP");
+    v("mamba", mamba, "state space layers, placed by `pattern`");
+    v("pattern", pattern,
+      "one letter per layer of a hybrid: M Mamba, * attention, - MLP, E experts; default: "
+      "attention "
+      "and MLP in every layer");
+  }
+};
+
+// A component of kind llm, or a config.json with "model_type". Problems go to `out`; use the result only when out.ok().
+LlmSpec read_llm(const Json& document, const std::string& pointer, Diagnostics& out);
+
+}  // namespace weft

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json of a language model as Hugging Face publishes it: how many parameters it has, how many of them one token uses, and
-// what its cache of keys and values takes.
+// config.json of a language model as Hugging Face publishes it: how many parameters it has, how many of them one token uses, what
+// its cache of keys and values takes, and the file of kind llm that `weft run` takes for it. The counting is Architecture's.
 //
-// Counted:  embedding and output (one matrix when tied), per layer two norms, attention (grouped heads, biases of Qwen2, norms of
-//           Qwen3, or the latent attention of DeepSeek), a gated MLP of three matrices, or router and experts; the last norm.
 // Example:  Llama 3 8B has 8,030,261,248 parameters and 131,072 B of cache per token at 16 bit.
 //
 // Facts:  model_type, layers, hidden, heads, kv_heads, head_dim, vocabulary, context, dtype, experts, experts_per_token,

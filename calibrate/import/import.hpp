@@ -44,7 +44,9 @@ struct Imported {
   Json facts;
   // A server description that `weft run` accepts; null when the capture does not describe a machine, or not enough of one.
   Json server;
-  // Why there is neither of the two and what to do about it: "which PCIe link joins the GPUs? add --pcie pcie4-x16".
+  // A language model of kind llm (sim/run/llm_spec.hpp); null when the capture describes none.
+  Json llm;
+  // Why there is none of these and what to do about it: "which PCIe link joins the GPUs? add --pcie pcie4-x16".
   // `weft import -o` refuses with these lines.
   std::vector<std::string> open_questions;
   // A file of kind "measurement" (calibrate/measurement.hpp); null when nothing was measured.

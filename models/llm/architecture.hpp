@@ -24,7 +24,8 @@ struct LayerKind {
   bool operator==(const LayerKind&) const = default;
 };
 
-// Elements, not bytes. double: exact to 2^53.
+// Elements, not bytes. double: exact to 2^53. Biases and inner norms count with what they belong to; shared: the shared expert
+// and the projections around routed experts that work on narrower vectors.
 struct LayerParameters {
   double mixer = 0, dense = 0, router = 0, shared = 0, experts = 0, norms = 0;
   double active_experts = 0;  // of `experts`, per token
@@ -40,23 +41,27 @@ class Architecture {
   std::int64_t layers() const { return spec_.layers; }
   std::int64_t heads() const { return spec_.heads; }
   std::int64_t kv_heads() const { return kv_heads_; }
-  std::int64_t head_dim() const { return head_dim_; }
+  std::int64_t head_dim() const { return head_dim_; }    // of queries and keys
+  std::int64_t value_dim() const { return value_dim_; }  // of values; other than head_dim if latent
   LayerKind layer(std::int64_t index) const { return kinds_[static_cast<std::size_t>(index)]; }
 
   LayerParameters parameters(LayerKind kind) const;
   double embedding() const;  // with learned positions
   double output() const;     // 0 when tied
   double final_norm() const;
-  double total() const;
-  double active() const;
-  // Of all layers, per token of the sequence; a window or Mamba's fixed state are not per token (see kv_bytes).
+  double prediction_layer() const;         // one of spec().prediction_layers, in no total
+  double active_prediction_layer() const;  // of those, per token
+  double total() const { return total_; }
+  double active() const { return active_; }
+  // Of all attention layers, per token of the sequence while no window is full; Mamba's state does not grow (see kv_bytes).
   double kv_bytes_per_token(double bytes_per_element) const;
   // Of one sequence of `tokens`.
   double kv_bytes(std::int64_t tokens, double bytes_per_element) const;
 
  private:
   LlmSpec spec_;
-  std::int64_t kv_heads_, head_dim_;
+  std::int64_t kv_heads_ = 0, head_dim_ = 0, value_dim_ = 0;
+  double total_ = 0, active_ = 0;
   std::vector<LayerKind> kinds_;
 };
 

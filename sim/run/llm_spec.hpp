@@ -38,7 +38,8 @@ struct LatentAttention {
 };
 
 struct ExpertsSpec {
-  std::int64_t count = 8, top_k = 2, size = 0, shared_size = 0, dense_layers = 0, step = 1;
+  std::int64_t count = 8, top_k = 2, size = 0, shared_size = 0, latent_size = 0, dense_layers = 0,
+               step = 1;
   bool routing_bias = false, shared_gate = false;
   template <class V>
   void visit(V&& v) {
@@ -47,9 +48,14 @@ struct ExpertsSpec {
     v("size", size, "inner width of one routed expert", required, between(1, 10'000'000));
     v("shared_size", shared_size, "inner width of all shared experts together; 0: none",
       between(0, 10'000'000));
+    v("latent_size", latent_size,
+      "routed experts work on vectors of this width, with one projection down and one up per "
+      "layer; 0: on the hidden ones",
+      between(0, 10'000'000));
     v("dense_layers", dense_layers, "so many first layers have a dense MLP instead",
       between(0, 100'000));
-    v("step", step, "from then on every so-manieth layer has experts", between(1, 1000));
+    v("step", step, "2: every second layer after those has experts, the first of the two is dense",
+      between(1, 1000));
     v("routing_bias", routing_bias, "one trained number per expert beside the router's matrix");
     v("shared_gate", shared_gate, "a gate on the shared expert");
   }
@@ -75,7 +81,7 @@ struct LlmSpec : ComponentHead {
   MlpKind mlp = MlpKind::gated;
   Positions positions = Positions::rotary;
   bool tied = false, qkv_bias = false, output_bias = false, mlp_bias = false, norm_bias = false,
-       head_norms = false, parallel_block = false;
+       head_norms = false, sinks = false, embedding_norm = false, parallel_block = false;
   std::optional<LatentAttention> latent;
   std::optional<ExpertsSpec> experts;
   std::optional<MambaSpec> mamba;
@@ -105,9 +111,11 @@ struct LlmSpec : ComponentHead {
     v("tied", tied, "the output matrix is the embedding");
     v("qkv_bias", qkv_bias, "biases of the query, key and value projections");
     v("output_bias", output_bias, "bias of the attention's output projection");
-    v("mlp_bias", mlp_bias, "biases of the MLP");
+    v("mlp_bias", mlp_bias, "biases of the MLP and of experts");
     v("norm_bias", norm_bias, "LayerNorm: a shift beside the scale");
     v("head_norms", head_norms, "a norm on every query and key head");
+    v("sinks", sinks, "one trained number per head that takes part in the softmax");
+    v("embedding_norm", embedding_norm, "a norm on the embedding");
     v("parallel_block", parallel_block, "attention and MLP side by side from one norm");
     v("latent", latent, "latent attention in place of heads of keys and values");
     v("experts", experts, "mixture of experts in place of the MLP");
@@ -119,7 +127,10 @@ struct LlmSpec : ComponentHead {
   }
 };
 
-// A component of kind llm, or a config.json with "model_type". Problems go to `out`; use the result only when out.ok().
+// A component of kind llm, or a config.json with "model_type" or "architectures". Problems go to `out`, among them families
+// whose layers are not known here; use the result only when out.ok().
 LlmSpec read_llm(const Json& document, const std::string& pointer, Diagnostics& out);
+// What differs from the defaults, in the form that read_llm takes.
+Json write_llm(const LlmSpec& spec);
 
 }  // namespace weft

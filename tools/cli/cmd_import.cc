@@ -86,7 +86,7 @@ class Import final : public Command {
     for (const Importer* importer : importers()) words.emplace_back(importer->name);
     app.add_option("kind", kind_, join(words, ", "))->required();
     app.add_option("file", file_, "the capture or log")->required();
-    app.add_option("-o,--output", output_, "write a server or a measurement for weft")
+    app.add_option("-o,--output", output_, "write a server, a measurement or an llm for weft")
         ->type_name("FILE");
     app.add_option("--name", name_, "of what is written; default: the stem of its file");
     for (const Answer& answer : kAnswers) {
@@ -160,9 +160,10 @@ class Import final : public Command {
       return text;
     }
     if (imported.measurement.is_object()) return to_text(imported.measurement) + "\n";
+    if (imported.llm.is_object()) return to_text(imported.llm) + "\n";
     std::string refusal = fmt::format("{}: error: nothing was written to {}\n", file_, output_);
     if (imported.open_questions.empty())
-      refusal += "    the capture holds neither a machine nor a measurement\n";
+      refusal += "    the capture holds no machine, measurement or model\n";
     for (const std::string& question : imported.open_questions)
       refusal += fmt::format("    {}\n", question);
     throw InputError(refusal);

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/llm/architecture.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "sim/core/check.hpp"
+
+namespace weft {
+namespace {
+
+double product(std::initializer_list<std::int64_t> factors) {
+  double out = 1;
+  for (const std::int64_t f : factors) out *= static_cast<double>(f);
+  return out;
+}
+
+double norm(const LlmSpec& m, std::int64_t width) { return product({m.norm_bias ? 2 : 1, width}); }
+
+double latent_attention(const LlmSpec& m, const LatentAttention& latent) {
+  const std::int64_t query_dim = latent.nope_dim + latent.rope_dim;
+  const double query = latent.q_rank > 0
+                           ? product({m.hidden, latent.q_rank}) + product({latent.q_rank}) +
+                                 product({latent.q_rank, m.heads, query_dim})
+                           : product({m.hidden, m.heads, query_dim});
+  return query + product({m.hidden, latent.kv_rank + latent.rope_dim}) + product({latent.kv_rank}) +
+         product({latent.kv_rank, m.heads, latent.nope_dim + latent.value_dim}) +
+         product({m.heads, latent.value_dim, m.hidden});
+}
+
+double attention(const Architecture& a) {
+  const LlmSpec& m = a.spec();
+  const double sinks = m.sinks ? product({m.heads}) : 0;
+  if (m.latent) return latent_attention(m, *m.latent) + sinks;
+  const double query = product({m.heads, a.head_dim()}),
+               keys = product({a.kv_heads(), a.head_dim()});
+  double out = product({m.hidden}) * (2 * query + 2 * keys) + sinks;
+  if (m.qkv_bias) out += query + 2 * keys;
+  if (m.output_bias) out += product({m.hidden});
+  if (m.head_norms) out += 2 * product({a.head_dim()});
+  return out;
+}
+
+// Inputs, convolution, then per head the decay, the step's bias and the skip; a gated norm; output.
+double mamba(const LlmSpec& m, const MambaSpec& s) {
+  const std::int64_t inner = s.heads * s.head_dim, mixed = inner + 2 * s.groups * s.state;
+  return product({m.hidden, inner + mixed + s.heads}) + product({mixed, s.convolution + 1}) +
+         product({3, s.heads}) + product({inner}) + product({inner, m.hidden});
+}
+
+double mlp(const LlmSpec& m, std::int64_t outer, std::int64_t inner) {
+  const std::int64_t inputs = m.mlp == MlpKind::gated ? 2 : 1;
+  const double biases = m.mlp_bias ? product({inputs, inner}) + product({outer}) : 0;
+  return product({inputs + 1, outer, inner}) + biases;
+}
+
+LayerKind default_kind(const LlmSpec& m, std::int64_t index) {
+  LayerKind kind;
+  if (!m.experts) return kind;
+  const std::int64_t after = index - m.experts->dense_layers;
+  if (after >= 0 && (after + 1) % m.experts->step == 0) kind.feed_forward = FeedForward::experts;
+  return kind;
+}
+
+LayerKind kind_of(char letter) {
+  switch (letter) {
+    case 'M':
+      return {Mixer::mamba, FeedForward::none, false};
+    case '*':
+      return {Mixer::attention, FeedForward::none, false};
+    case 'E':
+      return {Mixer::none, FeedForward::experts, false};
+    default:
+      return {Mixer::none, FeedForward::dense, false};
+  }
+}
+
+}  // namespace
+
+Architecture::Architecture(LlmSpec spec) : spec_(std::move(spec)) {
+  WEFT_CHECK(spec_.layers > 0 && spec_.heads > 0 && spec_.hidden > 0, spec_.layers, spec_.heads);
+  kv_heads_ = spec_.latent ? spec_.heads : spec_.kv_heads.value_or(spec_.heads);
+  head_dim_ = spec_.latent ? spec_.latent->nope_dim + spec_.latent->rope_dim
+                           : spec_.head_dim.value_or(spec_.hidden / spec_.heads);
+  value_dim_ = spec_.latent ? spec_.latent->value_dim : head_dim_;
+  kinds_.reserve(static_cast<std::size_t>(spec_.layers));
+  for (std::int64_t i = 0; i < spec_.layers; ++i) {
+    LayerKind kind = spec_.pattern.empty() ? default_kind(spec_, i)
+                                           : kind_of(spec_.pattern[static_cast<std::size_t>(i)]);
+    kind.windowed = kind.mixer == Mixer::attention && spec_.window &&
+                    (spec_.window_every == 1 || (i + 1) % spec_.window_every != 0);
+    kinds_.push_back(kind);
+  }
+  total_ = active_ = embedding() + output() + final_norm();
+  for (const LayerKind kind : kinds_) {
+    const LayerParameters layer = parameters(kind);
+    total_ += layer.total();
+    active_ += layer.active();
+  }
+}
+
+LayerParameters Architecture::parameters(LayerKind kind) const {
+  LayerParameters out;
+  if (kind.mixer == Mixer::attention) out.mixer = attention(*this);
+  if (kind.mixer == Mixer::mamba) out.mixer = mamba(spec_, *spec_.mamba);
+  if (kind.feed_forward == FeedForward::dense)
+    out.dense = mlp(spec_, spec_.hidden, spec_.intermediate);
+  if (kind.feed_forward == FeedForward::experts) {
+    const ExpertsSpec& e = *spec_.experts;
+    out.router = product({spec_.hidden, e.count});
+    if (e.routing_bias) out.router += product({e.count});
+    if (e.shared_gate) out.router += product({spec_.hidden});
+    if (e.shared_size > 0) out.shared = mlp(spec_, spec_.hidden, e.shared_size);
+    out.shared += product({2, spec_.hidden, e.latent_size});
+    const double one = mlp(spec_, e.latent_size > 0 ? e.latent_size : spec_.hidden, e.size);
+    out.experts = product({e.count}) * one;
+    out.active_experts = product({e.top_k}) * one;
+  }
+  const bool both = kind.mixer != Mixer::none && kind.feed_forward != FeedForward::none;
+  out.norms = (both && !spec_.parallel_block ? 2 : 1) * norm(spec_, spec_.hidden);
+  return out;
+}
+
+double Architecture::embedding() const {
+  const std::int64_t positions = spec_.positions == Positions::learned ? *spec_.context : 0;
+  return product({spec_.vocabulary + positions, spec_.hidden}) +
+         (spec_.embedding_norm ? norm(spec_, spec_.hidden) : 0);
+}
+
+double Architecture::output() const {
+  return spec_.tied ? 0 : product({spec_.vocabulary, spec_.hidden});
+}
+
+double Architecture::final_norm() const { return norm(spec_, spec_.hidden); }
+
+// Norms of the hidden vector and of the next token's embedding, the matrix that joins the two, a layer like the last, a norm.
+double Architecture::prediction_layer() const {
+  return parameters(kinds_.back()).total() + 3 * norm(spec_, spec_.hidden) +
+         product({2, spec_.hidden, spec_.hidden});
+}
+
+double Architecture::active_prediction_layer() const {
+  const LayerParameters last = parameters(kinds_.back());
+  return prediction_layer() - last.total() + last.active();
+}
+
+double Architecture::kv_bytes_per_token(double bytes_per_element) const {
+  const double one = spec_.latent ? product({spec_.latent->kv_rank + spec_.latent->rope_dim})
+                                  : product({kv_heads_, head_dim_ + value_dim_});
+  const auto layers = std::ranges::count(kinds_, Mixer::attention, &LayerKind::mixer);
+  return one * static_cast<double>(layers) * bytes_per_element;
+}
+
+double Architecture::kv_bytes(std::int64_t tokens, double bytes_per_element) const {
+  const auto attention_layers = std::ranges::count(kinds_, Mixer::attention, &LayerKind::mixer);
+  const auto windowed = std::ranges::count(kinds_, true, &LayerKind::windowed);
+  const auto mamba_layers = std::ranges::count(kinds_, Mixer::mamba, &LayerKind::mixer);
+  double out = 0;
+  if (attention_layers > 0) {
+    const double per_layer =
+        kv_bytes_per_token(bytes_per_element) / static_cast<double>(attention_layers);
+    const std::int64_t within = spec_.window ? std::min(tokens, *spec_.window) : tokens;
+    out =
+        per_layer * (product({attention_layers - windowed, tokens}) + product({windowed, within}));
+  }
+  if (mamba_layers > 0) {
+    const MambaSpec& s = *spec_.mamba;
+    const std::int64_t inner = s.heads * s.head_dim, mixed = inner + 2 * s.groups * s.state;
+    out += bytes_per_element * product({mamba_layers}) *
+           (product({inner, s.state}) + product({mixed, s.convolution - 1}));
+  }
+  return out;
+}
+
+}  // namespace weft

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/llm_spec.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/run/llm_hf.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kLetters = "M*-E";
+
+// Rules between keys. Those of a config.json have other names, so problems there point at the whole.
+class Rules {
+ public:
+  Rules(const LlmSpec& spec, const Json& document, Diagnostics& out)
+      : m_(spec), document_(document), own_(!is_hf_config(document)), out_(out) {}
+
+  void check() {
+    heads();
+    experts();
+    pattern();
+    if (m_.positions == Positions::learned && !m_.context)
+      error("positions", "learned positions need a longest sequence", "add \"context\"");
+    if (needs_dense() && m_.intermediate == 0)
+      error("intermediate", "there are layers with a dense MLP, whose inner width is missing",
+            "add \"intermediate\"");
+    if (m_.window_every > 1 && !m_.window)
+      error("window_every", "there is no window", "add \"window\"");
+  }
+
+ private:
+  void error(std::string_view key, std::string fact, std::string cure = {}) {
+    const Json* value = own_ ? document_.find(key) : nullptr;
+    out_.error(value != nullptr ? value->place : m_.place,
+               value != nullptr ? m_.pointer + "/" + std::string(key) : m_.pointer, std::move(fact),
+               std::move(cure));
+  }
+
+  void heads() {
+    const std::int64_t kv = m_.kv_heads.value_or(m_.heads);
+    if (kv < 1 || m_.heads % kv != 0)
+      error("kv_heads",
+            fmt::format("{} heads of keys and values do not divide {} heads", kv, m_.heads));
+    if (m_.latent) return;
+    if (m_.head_dim ? *m_.head_dim < 1 : m_.hidden % m_.heads != 0)
+      error("heads", fmt::format("{} heads do not divide a width of {}", m_.heads, m_.hidden),
+            "add \"head_dim\"");
+  }
+
+  void experts() {
+    if (!m_.experts) return;
+    if (m_.experts->top_k > m_.experts->count)
+      error("experts",
+            fmt::format("{} experts per token of {}", m_.experts->top_k, m_.experts->count));
+    if (m_.experts->dense_layers > m_.layers)
+      error("experts", fmt::format("{} dense layers of {}", m_.experts->dense_layers, m_.layers));
+    if (m_.experts->step < 1) error("experts", "a step of 0 layers");
+  }
+
+  void pattern() {
+    if (m_.mamba && m_.pattern.empty())
+      error("mamba", "nothing says which layers are Mamba's", "add \"pattern\"");
+    if (m_.pattern.empty()) return;
+    if (static_cast<std::int64_t>(m_.pattern.size()) != m_.layers)
+      error("pattern", fmt::format("{} letters for {} layers", m_.pattern.size(), m_.layers));
+    const std::size_t odd = m_.pattern.find_first_not_of(kLetters);
+    if (odd != std::string::npos)
+      error("pattern", fmt::format("letter {} is none of M, *, - and E", odd + 1));
+    if (has('M') && !m_.mamba) error("pattern", "M needs \"mamba\"");
+    if (has('E') && !m_.experts) error("pattern", "E needs \"experts\"");
+  }
+
+  bool has(char letter) const { return m_.pattern.find(letter) != std::string::npos; }
+  bool needs_dense() const {
+    if (!m_.pattern.empty()) return has('-');
+    return !m_.experts || m_.experts->dense_layers > 0 || m_.experts->step > 1;
+  }
+
+  const LlmSpec& m_;
+  const Json& document_;
+  const bool own_;
+  Diagnostics& out_;
+};
+
+bool is_zero(const Json& value) {
+  return value.kind == Json::Kind::boolean ? !value.boolean
+                                           : value.is_number() && value.number == 0;
+}
+
+// What `json` says beyond `plain`; in the objects within it, beyond zeros.
+Json beyond(const Json& json, const Json& plain) {
+  Json out = Json::object();
+  for (const JsonMember& member : json.members) {
+    const Json* same = plain.find(member.key);
+    if (same != nullptr && to_text(*same) == to_text(member.value)) continue;
+    Json& value = out.set(member.key, member.value);
+    std::erase_if(value.members, [](const JsonMember& inner) { return is_zero(inner.value); });
+  }
+  return out;
+}
+
+}  // namespace
+
+LlmSpec read_llm(const Json& document, const std::string& pointer, Diagnostics& out) {
+  LlmSpec spec;
+  const std::size_t before = out.error_count();
+  if (is_hf_config(document)) {
+    spec = read_hf_config(document, pointer, out);
+  } else {
+    read_config(document, pointer, spec, out);
+    if (out.error_count() == before && !spec.kind.empty() && spec.kind != "llm")
+      out.error(document.find("kind")->place, pointer + "/kind",
+                fmt::format("a {} where an llm is needed", spec.kind), "see `weft list llms`");
+  }
+  if (out.error_count() == before) Rules(spec, document, out).check();
+  return spec;
+}
+
+Json write_llm(const LlmSpec& spec) {
+  Json out = Json::object();
+  const Json written = write_config(spec);
+  for (const std::string_view key : {"weft", "kind", "name", "summary"})
+    out.set(key, *written.find(key));
+  const Json body = beyond(written, write_config(LlmSpec{}));
+  for (const JsonMember& member : body.members) {
+    if (member.key != "sources") out.set(member.key, member.value);
+  }
+  out.set("sources", *written.find("sources"));
+  return out;
+}
+
+}  // namespace weft

@@ -58,6 +58,8 @@ OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId>
     ++first_server;
   }
   owners_ = static_cast<std::uint32_t>(nic_owners(routes_, gpus.first(first_server)).size());
+  group_ = mix64(options.hash);
+  for (const NodeId gpu : gpus) group_ = mix64(group_ ^ gpu.v);
   if (options.expand || schedule.phases.empty()) return append_steps(schedule, gpus, options, last);
   for (const Phase& phase : schedule.phases) last = append_phase(phase, gpus, options, last);
   if (issued.valid()) workload_.depend(issued, last);
@@ -266,9 +268,9 @@ void CollectiveBuilder::append_all_paced(const Phase& phase, std::span<const Nod
     if (channel.same_as == 0) {
       paced = &own.emplace_back(pace(channel, gpus, c, options));
     } else {
-      auto known = paced_.find(channel.same_as);
-      if (known == paced_.end())
-        known = paced_.emplace(channel.same_as, pace(channel, gpus, c, options)).first;
+      const std::pair key{channel.same_as, group_};
+      auto known = paced_.find(key);
+      if (known == paced_.end()) known = paced_.emplace(key, pace(channel, gpus, c, options)).first;
       paced = &known->second;
     }
     for (const StagedEdge& edge : paced->staged) ++crossing[edge.ranks];

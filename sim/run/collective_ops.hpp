@@ -51,6 +51,9 @@ class CollectiveBuilder {
   OpId append(const Schedule& schedule, std::span<const NodeId> gpus,
               const CollectiveOptions& options, OpId after);
 
+  // Drops the ways that it keeps for groups that come again.
+  void forget() { paced_.clear(); }
+
  private:
   struct Hop {
     Time alpha{0};
@@ -116,7 +119,8 @@ class CollectiveBuilder {
       half_of_;  // by 2 * rank + direction: index into halves_, valid when stamped
   std::vector<std::uint32_t> stamp_;
   std::uint32_t now_ = 0;
-  std::map<std::uint64_t, Paced> paced_;                 // by Channel::same_as
+  std::uint64_t group_ = 0;                                         // of the running collective
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Paced> paced_;  // by Channel::same_as and group
   std::map<std::uint32_t, std::vector<double>> demand_;  // by destination leaf: by source switch
 };
 

@@ -23,6 +23,7 @@ void JobBuilder::build() {
   apply_faults();
   Placement placement(fabric_, static_cast<std::uint64_t>(scenario_.seed));
   for (const JobSpec& spec : scenario_.jobs) add_job(spec, placement);
+  if (out_.ok()) append_modelled();
   bool endless_only = true;
   for (const JobPlan& job : jobs_) endless_only = endless_only && job.run.until_end;
   if (endless_only && out_.ok()) {
@@ -112,6 +113,8 @@ void JobBuilder::add_job(const JobSpec& spec, Placement& placement) {
   if (spec.p2p) add_p2p(spec, job);
   if (!spec.flows.empty()) add_flows(spec, job);
   if (spec.pattern) add_pattern(spec, job, placement);
+  if (spec.kind == JobKind::training || spec.kind == JobKind::inference)
+    add_modelled(spec, job, placement);
   job.run.end_op = static_cast<std::uint32_t>(workload_.operations.size());
 }
 
@@ -194,6 +197,69 @@ void JobBuilder::check_library() {
   out_.throw_if_errors();
 }
 
+void JobBuilder::add_modelled(const JobSpec& spec, JobPlan& job, Placement& placement) {
+  const auto& build = spec.kind == JobKind::training ? models_.training : models_.inference;
+  if (!build) {
+    return error(spec.place, spec.pointer + "/kind", "this caller has no model of such a job",
+                 "use a collective, p2p, flows or a pattern");
+  }
+  const auto gpus = take_gpus(spec, placement);
+  if (!gpus) return;
+  job.ranks = gpus->size();
+  job.modelled = build({fabric_, routes_, lockstep_, workload_, scenario_, spec, *gpus}, out_);
+}
+
+// Behind all other jobs: folding needs to know every flow that there will be.
+void JobBuilder::append_modelled() {
+  const auto modelled = [](const JobPlan& job) { return job.modelled != nullptr; };
+  if (std::ranges::none_of(jobs_, modelled)) return;
+  std::vector<std::uint32_t> changing;
+  for (const ScheduledChange& change : changes_) changing.push_back(change.resource);
+  const std::vector<Bandwidth> capacities = fabric_.capacities();
+  lockstep_.fold(capacities, changing);
+  for (JobPlan& job : jobs_) {
+    if (!modelled(job)) continue;
+    job.run.first_op = static_cast<std::uint32_t>(workload_.operations.size());
+    job.modelled->append(workload_, lockstep_, workload_.add_barrier());
+    job.run.end_op = static_cast<std::uint32_t>(workload_.operations.size());
+  }
+}
+
+PlannedCollective JobBuilder::plan_collective(std::span<const NodeId> gpus, CollectiveKind kind,
+                                              Bytes size) {
+  if (library_ && scenario_.fidelity != Fidelity::packet) {
+    try {
+      return library_.plan(planned_on_, gpus, kind, size, 0, scenario_.nccl.value_or(NcclSpec{}));
+    } catch (const InputError&) {
+      if (scenario_.nccl) throw;  // asked for by name
+    }
+  }
+  const GroupShape shape = group_shape(routes_, gpus);
+  const std::string name = default_algorithm(kind, shape);
+  const auto found = std::ranges::find(algorithms_, name, &AlgorithmEntry::name);
+  WEFT_CHECK(found != algorithms_.end(), algorithms_.size());
+  CollectiveRequest request{.kind = kind, .size = size};
+  request.channels =
+      static_cast<std::uint32_t>(std::clamp<std::size_t>(shape.orders.size(), 1, 64));
+  return plan_own(**found, shape, request);
+}
+
+PlannedCollective JobBuilder::plan_own(const AlgorithmEntry& algorithm, const GroupShape& shape,
+                                       const CollectiveRequest& request) const {
+  PlannedCollective out;
+  out.schedule = algorithm.build(request, shape);
+  out.algorithm = out.schedule.algorithm;
+  // Only rings and trees run side by side; what an algorithm does not split counts as one.
+  std::size_t most = 1;
+  for (const Phase& phase : out.schedule.phases) most = std::max(most, phase.channels.size());
+  out.channels = static_cast<std::uint32_t>(std::min<std::size_t>(request.channels, most));
+  out.options.costs = scenario_.models.collective;
+  out.options.routing = fabric_.routing();
+  out.options.packets = scenario_.fidelity == Fidelity::packet;
+  out.options.expand = out.options.packets;
+  return out;
+}
+
 bool JobBuilder::add_planned_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) {
   PlannedCollective planned;
   try {
@@ -234,23 +300,18 @@ bool JobBuilder::add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) 
   request.channels = static_cast<std::uint32_t>(spec.channels.value_or(
       static_cast<std::int64_t>(std::clamp<std::size_t>(shape.orders.size(), 1, 64))));
   request.chunk = spec.chunk.value_or(Bytes{0});
-  const Schedule schedule = algorithm->build(request, shape);
-  job.algorithm = schedule.algorithm;
-  // Only rings and trees run side by side; what an algorithm does not split counts as one.
-  std::size_t most = 1;
-  for (const Phase& phase : schedule.phases) most = std::max(most, phase.channels.size());
-  job.channels = std::min<std::size_t>(request.channels, most);
+  PlannedCollective planned = plan_own(*algorithm, shape, request);
+  const Schedule& schedule = planned.schedule;
+  job.algorithm = planned.algorithm;
+  job.channels = planned.channels;
   const bool in_switch = !schedule.phases.empty() &&
                          schedule.phases.front().channels.front().form == Channel::Form::in_switch;
   if (in_switch && shape.switch_rate.bps > 0 && job.groups.size() == 1) {
     job.notes.push_back(
         fmt::format("the switches reduce at most {} per GPU", to_text_bytes(shape.switch_rate)));
   }
-  CollectiveOptions options;
-  options.costs = scenario_.models.collective;
-  options.routing = fabric_.routing();
-  options.packets = scenario_.fidelity == Fidelity::packet;
-  options.expand = spec.expand || options.packets;
+  CollectiveOptions& options = planned.options;
+  options.expand = options.expand || spec.expand;
   options.hash = mix64(static_cast<std::uint64_t>(scenario_.seed) ^ mix64(group.gpus.front().v));
   options.label = label_;
   group.first = workload_.add_barrier();

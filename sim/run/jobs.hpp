@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "sim/run/collective_ops.hpp"
 #include "sim/run/executor.hpp"
 #include "sim/run/library.hpp"
+#include "sim/run/lockstep.hpp"
 #include "sim/run/scenario.hpp"
 #include "sim/workload/placement.hpp"
 
@@ -38,6 +40,7 @@ struct JobPlan {
   std::size_t channels = 0, ranks = 0;
   double bytes = 0;
   std::vector<std::string> notes;
+  std::unique_ptr<ModelledJob> modelled;  // training, inference
 };
 
 class JobBuilder {
@@ -46,15 +49,22 @@ class JobBuilder {
   // its choices.
   JobBuilder(const Fabric& fabric, const Fabric& planned_on, const Scenario& scenario,
              std::span<const AlgorithmEntry* const> algorithms, const CollectiveLibrary& library,
-             Diagnostics& out)
+             const JobLibrary& models, Diagnostics& out)
       : fabric_(fabric),
         planned_on_(planned_on),
         scenario_(scenario),
         algorithms_(algorithms),
         library_(library),
+        models_(models),
         out_(out),
         routes_(fabric),
-        builder_(routes_, workload_) {}
+        builder_(routes_, workload_),
+        lockstep_(
+            routes_, workload_,
+            [this](std::span<const NodeId> gpus, CollectiveKind kind, Bytes size) {
+              return plan_collective(gpus, kind, size);
+            },
+            scenario.fidelity == Fidelity::packet) {}
 
   // Throws InputError with every problem of every job.
   void build();
@@ -63,6 +73,10 @@ class JobBuilder {
   const Workload& workload() const { return workload_; }
   const std::vector<JobPlan>& jobs() const { return jobs_; }
   const std::vector<ScheduledChange>& changes() const { return changes_; }
+  // The resource that carries what this one does, see ResourceClasses.
+  std::uint32_t representative(std::uint32_t resource) const {
+    return lockstep_.representative(resource);
+  }
 
  private:
   void error(const Place& place, const std::string& pointer, std::string fact,
@@ -78,6 +92,12 @@ class JobBuilder {
   bool add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group);
   bool add_planned_group(const JobSpec& spec, JobPlan& job, GroupPlan& group);
   void check_library();
+  void add_modelled(const JobSpec& spec, JobPlan& job, Placement& placement);
+  void append_modelled();
+  // What jobs of models send with: NCCL where the machine's kernels are known, else weft's own algorithms.
+  PlannedCollective plan_collective(std::span<const NodeId> gpus, CollectiveKind kind, Bytes size);
+  PlannedCollective plan_own(const AlgorithmEntry& algorithm, const GroupShape& shape,
+                             const CollectiveRequest& request) const;
   std::optional<NodeId> find_gpu(const std::string& name, const Place& place,
                                  const std::string& pointer);
   FlowPlan add_transfer(const Transfer& transfer, Bytes size);
@@ -91,10 +111,12 @@ class JobBuilder {
   const Scenario& scenario_;
   std::span<const AlgorithmEntry* const> algorithms_;
   const CollectiveLibrary& library_;
+  const JobLibrary& models_;
   Diagnostics& out_;
   Routes routes_;
   Workload workload_;
   CollectiveBuilder builder_;
+  Lockstep lockstep_;
   std::vector<JobPlan> jobs_;
   std::vector<ScheduledChange> changes_;
   std::uint32_t label_ = 0;  // of the running job

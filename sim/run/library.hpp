@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,37 @@ struct CollectiveLibrary {
                                   Bytes, std::uint32_t root, const NcclSpec&)>
       plan;
   explicit operator bool() const { return static_cast<bool>(plan); }
+};
+
+// A job whose operations models make: sim knows its keys, not what a layer is. First it registers what it sends, so that what
+// moves in lockstep can be folded; then it appends its operations; after the run it says what they meant.
+class Executor;
+class Lockstep;
+class Routes;
+struct JobReport;
+struct Report;
+
+struct JobSite {
+  const Fabric& fabric;
+  Routes& routes;
+  Lockstep& lockstep;
+  Workload& workload;
+  const Scenario& scenario;
+  const JobSpec& spec;
+  std::vector<NodeId> gpus;  // rank order
+};
+
+class ModelledJob {
+ public:
+  virtual ~ModelledJob() = default;
+  // One iteration behind `start`.
+  virtual void append(Workload& workload, Lockstep& lockstep, OpId start) = 0;
+  virtual void report(const Executor& executor, const Report& run, JobReport& out) const = 0;
+};
+
+struct JobLibrary {
+  // Null, with the problems reported, when the job cannot be.
+  std::function<std::unique_ptr<ModelledJob>(const JobSite&, Diagnostics&)> training, inference;
 };
 
 }  // namespace weft

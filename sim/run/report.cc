@@ -35,6 +35,8 @@ Json to_json(const JobReport& job) {
   if (!job.collective.empty()) {
     out.set("algbw_gbs", job.algbw_gbs);
     out.set("busbw_gbs", job.busbw_gbs);
+  } else if (job.details.is_object()) {
+    for (const JsonMember& member : job.details.members) out.set(member.key, member.value);
   } else {
     out.set("mean_rate_gbs", job.mean_rate_gbs);
     out.set("least_rate_gbs", job.least_rate_gbs);
@@ -195,6 +197,10 @@ std::string summary(const Report& report) {
           "GB/s",
           job.name, job.collective, bytes_text(job.bytes), job.ranks, job.algorithm, job.channels,
           job.channels == 1 ? "" : "s", time_text(job.time_s), job.algbw_gbs, job.busbw_gbs));
+    } else if (!job.lines.empty()) {
+      line(fmt::format("{}: {} on {} GPUs: {}", job.name, job.kind, job.ranks,
+                       time_text(job.time_s)));
+      for (const auto& [what, value] : job.lines) line(fmt::format("  {:<26} {}", what, value));
     } else {
       line(fmt::format("{}: {} of {}: {}", job.name, job.kind, bytes_text(job.bytes),
                        time_text(job.time_s)));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/core/json.hpp"
@@ -34,6 +35,9 @@ struct JobReport {
   double mean_rate_gbs = 0, least_rate_gbs = 0;  // of single flows
   std::vector<GroupReport> groups;               // more than one group
   std::vector<std::string> notes;                // "group of one: no traffic"
+  // Of training and inference: the keys of their own, and the same as lines for people.
+  Json details;
+  std::vector<std::pair<std::string, std::string>> lines;
 };
 
 struct FlowReport {

@@ -18,6 +18,11 @@ constexpr std::uint64_t kMostExplainedEvents = 5'000'000;  // of the packet leve
 constexpr std::int64_t kAsGoodAsInfinite = 1000;
 constexpr std::size_t kMostPathSteps = 50;
 
+JobKind kind_of(const JobSpec& spec) {
+  if (spec.kind) return *spec.kind;
+  return spec.collective ? JobKind::collective : spec.p2p ? JobKind::p2p : JobKind::flows;
+}
+
 // Everything between a fabric and a report; one per run, so that a what-if builds its own.
 class Run {
  public:
@@ -28,7 +33,8 @@ class Run {
         scenario_(scenario),
         context_(context),
         out_(out),
-        builder_(fabric, planned_on, scenario, context.algorithms, context.library, out) {
+        builder_(fabric, planned_on, scenario, context.algorithms, context.library, context.models,
+                 out) {
     builder_.build();
   }
 
@@ -100,7 +106,7 @@ class Run {
     const JobTimes& times = executor.jobs()[j];
     JobReport& job = report.jobs.emplace_back();
     job.name = spec.name;
-    job.kind = spec.collective ? "collective" : spec.p2p ? "p2p" : "flows";
+    job.kind = write_config(kind_of(spec)).text;
     job.ranks = meta.ranks;
     job.bytes = meta.bytes;
     job.iterations = times.iterations.size();
@@ -125,6 +131,7 @@ class Run {
         }
       }
     }
+    if (meta.modelled) meta.modelled->report(executor, report, job);
     const auto top = static_cast<std::size_t>(scenario_.observe.top);
     std::size_t finished = 0;
     for (const FlowPlan& flow : meta.flows) {
@@ -154,7 +161,7 @@ class Run {
     LinkId bound_link;
     const double time = executor.makespan().seconds();
     for (std::uint32_t l = 0; l < fabric_.link_count(); ++l) {
-      const double bytes = network_->carried_bytes(l);
+      const double bytes = network_->carried_bytes(builder_.representative(l));
       if (bytes <= 0) continue;
       network_traffic_ += bytes;
       const Link& link = fabric_.link(LinkId{l});

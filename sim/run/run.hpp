@@ -22,6 +22,7 @@ struct RunContext {
                                               NetworkOptions)>
       make_network;
   CollectiveLibrary library;  // of scenarios with the key `nccl`; may be empty
+  JobLibrary models;          // of training and inference jobs; may be empty
   std::string version;
   std::function<void(Time now, std::uint64_t events)> progress;  // may be empty
   bool explain = true;  // bottlenecks by running again without each; costs a run per tier

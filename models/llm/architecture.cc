@@ -134,15 +134,25 @@ double Architecture::output() const {
 
 double Architecture::final_norm() const { return norm(spec_, spec_.hidden); }
 
-// Norms of the hidden vector and of the next token's embedding, the matrix that joins the two, a layer like the last, a norm.
+std::vector<LayerKind> Architecture::prediction_kinds() const {
+  if (spec_.prediction_pattern.empty()) return {kinds_.back()};
+  std::vector<LayerKind> out;
+  for (const char letter : spec_.prediction_pattern) out.push_back(kind_of(letter));
+  return out;
+}
+
+// Norms of the hidden vector and of the next token's embedding, the matrix that joins the two, the layers, a norm.
 double Architecture::prediction_layer() const {
-  return parameters(kinds_.back()).total() + 3 * norm(spec_, spec_.hidden) +
-         product({2, spec_.hidden, spec_.hidden});
+  double out = 3 * norm(spec_, spec_.hidden) + product({2, spec_.hidden, spec_.hidden});
+  for (const LayerKind kind : prediction_kinds()) out += parameters(kind).total();
+  return out;
 }
 
 double Architecture::active_prediction_layer() const {
-  const LayerParameters last = parameters(kinds_.back());
-  return prediction_layer() - last.total() + last.active();
+  double out = prediction_layer();
+  for (const LayerKind kind : prediction_kinds())
+    out += parameters(kind).active() - parameters(kind).total();
+  return out;
 }
 
 double Architecture::kv_bytes_per_token(double bytes_per_element) const {

@@ -49,8 +49,10 @@ class Architecture {
   double embedding() const;  // with learned positions
   double output() const;     // 0 when tied
   double final_norm() const;
-  double prediction_layer() const;         // one of spec().prediction_layers, in no total
-  double active_prediction_layer() const;  // of those, per token
+  // What one of spec().prediction_layers consists of, in no total. Its output matrix is that of the model.
+  std::vector<LayerKind> prediction_kinds() const;
+  double prediction_layer() const;
+  double active_prediction_layer() const;
   double total() const { return total_; }
   double active() const { return active_; }
   // Of all attention layers, per token of the sequence while no window is full; Mamba's state does not grow (see kv_bytes).

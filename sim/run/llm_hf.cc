@@ -216,6 +216,8 @@ void read_nemotron_h(const HfConfig& c, LlmSpec& m) {
   m.mlp_bias = c.flag("mlp_bias");
   m.positions = Positions::none;
   m.pattern = c.text("hybrid_override_pattern");
+  m.prediction_layers = c.count({"num_nextn_predict_layers"});
+  m.prediction_pattern = c.text("mtp_hybrid_override_pattern");
   m.mamba = MambaSpec{.heads = c.required({"mamba_num_heads"}),
                       .head_dim = c.required({"mamba_head_dim"}),
                       .groups = c.required({"n_groups"}),

@@ -63,19 +63,28 @@ class Rules {
   void pattern() {
     if (m_.mamba && m_.pattern.empty())
       error("mamba", "nothing says which layers are Mamba's", "add \"pattern\"");
-    if (m_.pattern.empty()) return;
+    if (m_.pattern.empty()) {
+      if (!m_.prediction_pattern.empty())
+        error("prediction_pattern", "the model is no hybrid", "add \"pattern\"");
+      return;
+    }
     if (static_cast<std::int64_t>(m_.pattern.size()) != m_.layers)
       error("pattern", fmt::format("{} letters for {} layers", m_.pattern.size(), m_.layers));
-    const std::size_t odd = m_.pattern.find_first_not_of(kLetters);
-    if (odd != std::string::npos)
-      error("pattern", fmt::format("letter {} is none of M, *, - and E", odd + 1));
-    if (has('M') && !m_.mamba) error("pattern", "M needs \"mamba\"");
-    if (has('E') && !m_.experts) error("pattern", "E needs \"experts\"");
+    letters("pattern", m_.pattern);
+    letters("prediction_pattern", m_.prediction_pattern);
   }
 
-  bool has(char letter) const { return m_.pattern.find(letter) != std::string::npos; }
+  void letters(std::string_view key, const std::string& text) {
+    const std::size_t odd = text.find_first_not_of(kLetters);
+    if (odd != std::string::npos)
+      error(key, fmt::format("letter {} is none of M, *, - and E", odd + 1));
+    if (text.find('M') != std::string::npos && !m_.mamba) error(key, "M needs \"mamba\"");
+    if (text.find('E') != std::string::npos && !m_.experts) error(key, "E needs \"experts\"");
+  }
+
   bool needs_dense() const {
-    if (!m_.pattern.empty()) return has('-');
+    if (!m_.pattern.empty())
+      return (m_.pattern + m_.prediction_pattern).find('-') != std::string::npos;
     return !m_.experts || m_.experts->dense_layers > 0 || m_.experts->step > 1;
   }
 

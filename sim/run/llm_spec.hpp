@@ -85,7 +85,7 @@ struct LlmSpec : ComponentHead {
   std::optional<LatentAttention> latent;
   std::optional<ExpertsSpec> experts;
   std::optional<MambaSpec> mamba;
-  std::string pattern;
+  std::string pattern, prediction_pattern;
   Place place;
   std::string pointer;
   template <class V>
@@ -124,6 +124,8 @@ struct LlmSpec : ComponentHead {
       "one letter per layer of a hybrid: M Mamba, * attention, - MLP, E experts; default: "
       "attention "
       "and MLP in every layer");
+    v("prediction_pattern", prediction_pattern,
+      "letters of one prediction layer of a hybrid; default: the last of `pattern`");
   }
 };
 

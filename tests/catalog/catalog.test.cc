@@ -14,13 +14,14 @@
 #include "sim/fabric/fabric.hpp"
 #include "sim/fabric/link_law.hpp"
 #include "sim/fabric/spec.hpp"
+#include "sim/run/llm_spec.hpp"
 #include "tools/cli/file_source.hpp"
 
 namespace weft {
 namespace {
 
-constexpr std::string_view kKinds[] = {"gpu",    "kernels", "nic",    "proxy",
-                                       "switch", "link",    "server", "fabric"};
+constexpr std::string_view kKinds[] = {"gpu",  "kernels", "nic",    "proxy", "switch",
+                                       "link", "server",  "fabric", "llm"};
 
 Configs catalogue() { return Configs(WEFT_SOURCE_DIR "/configs"); }
 
@@ -78,6 +79,7 @@ void read_component(std::string_view kind, const Json& document, const std::stri
   if (kind == "kernels") read_as<KernelsSpec>(document, pointer, out);
   if (kind == "proxy") read_as<ProxySpec>(document, pointer, out);
   if (kind == "nic") read_as<NicSpec>(document, pointer, out);
+  if (kind == "llm") read_llm(document, pointer, out);
   if (kind == "switch") read_as<SwitchSpec>(document, pointer, out);
   if (kind == "link") read_as<LinkSpec>(document, pointer, out);
   if (kind == "server") read_nodes(read_as<ServerSpec>(document, pointer, out), out);

@@ -12,6 +12,7 @@
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
 #include "sim/fabric/fabric.hpp"
+#include "sim/run/llm_hf.hpp"
 #include "sim/run/scenario.hpp"
 #include "tools/cli/check_run.hpp"
 #include "tools/cli/cli.hpp"
@@ -45,6 +46,8 @@ void check_kernels(const Json& document, Diagnostics& out) {
   read_spec<KernelsSpec>(document, out);
 }
 
+void check_llm(const Json& document, Diagnostics& out) { read_llm(document, {}, out); }
+
 void check_proxy(const Json& document, Diagnostics& out) { read_spec<ProxySpec>(document, out); }
 
 void check_switch(const Json& document, Diagnostics& out) {
@@ -74,6 +77,7 @@ constexpr Checker kCheckers[] = {
     {"gpu", check_gpu},           {"nic", check_nic},         {"switch", check_switch},
     {"link", check_link},         {"server", check_fabric},   {"fabric", check_fabric},
     {"scenario", check_scenario}, {"kernels", check_kernels}, {"proxy", check_proxy},
+    {"llm", check_llm},
 };
 
 std::vector<std::string> all_kinds() {
@@ -93,6 +97,7 @@ std::string kind_of(const Json& document, Diagnostics& out) {
   }
   const Json* kind = document.find("kind");
   if (kind != nullptr && kind->is_string()) return kind->text;
+  if (kind == nullptr && is_hf_config(document)) return "llm";
   if (document.find("jobs") != nullptr || document.find("workload") != nullptr ||
       document.find("fabric") != nullptr)
     return "scenario";

@@ -6,6 +6,7 @@
 #include "calibrate/measurement.hpp"
 #include "calibrate/validate_case.hpp"
 #include "sim/fabric/spec.hpp"
+#include "sim/run/llm_spec.hpp"
 #include "sim/run/scenario.hpp"
 
 namespace weft {
@@ -120,6 +121,7 @@ std::map<std::string, std::string> schema_files() {
       {"link.schema.json", file_schema("link", schema_of<LinkSpec>())},
       {"server.schema.json", file_schema("server", schema_of<ServerSpec>())},
       {"fabric.schema.json", fabric_schema()},
+      {"llm.schema.json", file_schema("llm", schema_of<LlmSpec>())},
       {"scenario.schema.json", scenario_file_schema()},
       {"measurement.schema.json", file_schema("measurement", schema_of<Measurement>())},
       {"validation.schema.json", validation_file_schema()},

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Language models of the catalogue against parameter counts that were published with their weights or measurements.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "models/llm/architecture.hpp"
+#include "sim/core/loader.hpp"
+#include "tools/cli/file_source.hpp"
+
+namespace weft {
+namespace {
+
+LlmSpec llm(const std::string& name) {
+  Configs configs(WEFT_SOURCE_DIR "/configs");
+  Diagnostics out;
+  Loader loader(configs, out);
+  const LlmSpec spec = read_llm(loader.load_component("model", name), {}, out);
+  EXPECT_TRUE(out.ok()) << out.text();
+  return spec;
+}
+
+TEST(Llms, HaveThePublishedParameters) {
+  const std::pair<const char*, double> published[] = {
+      {"llama-2-7b", 6738415616},
+      {"llama-2-13b", 13015864320},
+      {"llama-2-70b", 68976648192},
+      {"llama-3-8b", 8030261248},
+      {"llama-3-70b", 70553706496},
+      {"llama-3.1-405b", 405853388800},
+      {"mistral-7b", 7241732096},
+      {"mixtral-8x7b", 46702792704},
+      {"mixtral-8x22b", 140620634112},
+      {"qwen2-57b-a14b", 57408658944},
+      {"qwen2-72b", 72706203648},
+      {"qwen2.5-7b", 7615616512},
+      {"qwen2.5-32b", 32763876352},
+      {"qwen3-30b-a3b", 30532122624},
+      {"qwen3-235b-a22b", 235093634560},
+      {"deepseek-v2-lite", 15706484224},
+      {"deepseek-v3", 671026419200},
+      {"gpt-oss-20b", 20914757184},
+      {"gpt-oss-120b", 116829156672},
+      {"bloom-176b", 176247271424},
+  };
+  for (const auto& [name, parameters] : published)
+    EXPECT_EQ(Architecture(llm(name)).total(), parameters) << name;
+}
+
+}  // namespace
+}  // namespace weft

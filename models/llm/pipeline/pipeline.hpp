@@ -25,7 +25,7 @@ struct PipelineSlot {
   enum class Work : std::uint8_t { forward, backward, backward_inputs, backward_weights };
   Work work = Work::forward;
   std::int32_t micro_batch = 0, chunk = 0;
-  bool operator==(const PipelineSlot&) const = default;
+  auto operator<=>(const PipelineSlot&) const = default;
 };
 
 struct PipelineShape {

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of one training step on a fabric.
+//
+//   streams    A timeline is one stage of a class of replicas that do the same at the same time. Its compute stream runs the
+//              slots of the pipeline's order one after the other; weights are gathered and gradients reduced on streams of their
+//              own; sends to the next stage leave the compute stream free where the plan overlaps them.
+//   collective One call is one pattern of Lockstep over all groups of the timeline; those over replicas of several classes
+//              start when the last class is there.
+//   folding    All replicas are one class unless something tells them apart: a slow GPU. Groups of experts that span replicas
+//              keep these in one class.
+//
+// Where the time went is read off the compute stream afterwards: it worked, or it waited for what ended its gap.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "models/llm/layer_pass.hpp"
+#include "models/llm/pipeline/pipeline.hpp"
+#include "models/llm/plan.hpp"
+#include "sim/run/executor.hpp"
+#include "sim/run/library.hpp"
+#include "sim/run/lockstep.hpp"
+
+namespace weft {
+
+// Seconds of one timeline's compute stream; everything adds up to the step.
+struct StreamTimes {
+  double compute = 0, bubble = 0;
+  std::array<double, kDimensions> exposed{};
+};
+
+struct StepInputs {
+  const Architecture& model;
+  const TrainingSpec& training;
+  const LayerPasses& passes;
+  const StageLayout& layout;
+  RankLayout ranks;
+  std::vector<NodeId> gpus;      // by rank
+  std::vector<double> slowness;  // by rank: time over that of a sound GPU; empty when all are
+  std::string name;              // of the job
+};
+
+class StepBuilder {
+ public:
+  explicit StepBuilder(StepInputs inputs);
+
+  // Everything that append() will send, so that it can be folded.
+  void register_patterns(Lockstep& lockstep);
+  void append(Workload& workload, Lockstep& lockstep, OpId start);
+
+  struct Timeline {
+    std::int64_t stage = 0;
+    std::vector<std::int64_t> replicas;
+    double slowness = 1;
+    std::vector<OpId> computing;  // in order
+  };
+  const std::vector<Timeline>& timelines() const { return timelines_; }
+  StreamTimes times(const Executor& executor, const Timeline& timeline, Time start, Time end) const;
+  // What one rank hands to collectives of a dimension in one step, all timelines' mean.
+  const std::array<double, kDimensions>& bytes_by_dimension() const { return bytes_; }
+  std::string algorithm(
+      Dimension dimension) const;  // of its largest call; empty when there is none
+  std::size_t classes() const { return classes_.size(); }
+
+ private:
+  struct Streams {
+    OpId compute, gather, reduce, forward_sends, backward_sends;
+    std::deque<OpId> layers;  // ends of the last ones computed: how far gathers may run ahead
+    double pending = 0;       // seconds of compute not yet an operation
+  };
+  std::size_t timeline(std::size_t replica_class, std::int64_t stage) const {
+    return replica_class * static_cast<std::size_t>(stages_) + static_cast<std::size_t>(stage);
+  }
+  struct Parameters {  // of one rank
+    double dense = 0, experts = 0;
+  };
+  // What a call moves: which replicas of a stage, and how.
+  struct Call {
+    std::size_t replica_class = 0;
+    bool all_classes = false;
+    std::int64_t stage = 0;
+    Dimension dimension = Dimension::tp;
+    enum class Over : std::uint8_t { all, shard, copies } over = Over::all;  // of dp and edp
+    CollectiveKind kind = CollectiveKind::all_reduce;
+    double bytes = 0;
+    auto operator<=>(const Call&) const = default;
+  };
+
+  void split_classes();
+  std::vector<Lockstep::Group> groups(const Call& call) const;
+  Parameters layer_parameters(std::int64_t layer) const;
+  Parameters end_parameters(const Chunk& chunk) const;  // embedding, output
+  void run_step();
+  void run_slot(const SlotAt& at);
+  void run_forward(const SlotAt& at, const Chunk& chunk);
+  void run_backward(const SlotAt& at, const Chunk& chunk, PassKind kind);
+  void run_pass(std::int64_t stage, const LayerPass& pass, std::uint32_t label);
+  bool sharded() const;
+  bool recomputes(const Chunk& chunk, std::int64_t layer) const;
+  std::int64_t expert_tp() const;
+  double shard_ranks(bool experts) const;
+  Precision reduce_precision() const;
+  void count(Dimension dimension, CollectiveKind kind, double bytes);
+  void receive(const SlotAt& at);
+  void send(const SlotAt& at);
+  std::optional<std::int64_t> next_of(const SlotAt& at) const;
+  void gather_early(std::int64_t stage);
+  void gather(std::int64_t stage, Parameters parameters, std::uint32_t label);
+  OpId gather_now(std::int64_t stage, Parameters parameters, const std::vector<OpId>& start);
+  OpId over_replicas(std::int64_t stage, bool experts, Call::Over over, CollectiveKind kind,
+                     double bytes, const std::vector<OpId>& start);
+  void reduce(std::int64_t stage, Parameters parameters);
+  void flush_reduce(std::int64_t stage);
+  void finish_step();
+
+  OpId flush(std::size_t t, std::uint32_t label);
+  // Over all groups of a timeline, or of all classes of a stage; `ready` of each class.
+  OpId communicate(const Call& call, const std::vector<OpId>& ready);
+  std::vector<OpId> ready(std::int64_t stage, std::uint32_t label);
+  OpId barrier(const std::vector<OpId>& before, std::uint32_t label);
+  void wait(OpId before, OpId after);
+
+  StepInputs in_;
+  std::int64_t stages_, chunks_, micro_batches_;
+  const PipelineEntry& entry_;
+  PipelineShape shape_;
+  std::vector<std::vector<std::int64_t>> classes_;  // replicas
+  std::vector<Timeline> timelines_;
+  std::vector<Streams> streams_;
+  std::map<Call, std::uint32_t> patterns_;
+  std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, std::uint32_t> sends_;
+
+  // Of the running pass.
+  std::map<std::tuple<std::size_t, std::int64_t, PipelineSlot>, OpId> arrivals_;
+  std::map<std::pair<std::int64_t, std::int64_t>, OpId> early_;  // weights by stage and chunk
+  std::vector<Parameters> unreduced_;                            // by stage
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> backwards_;  // by stage and chunk
+  Lockstep* lockstep_ = nullptr;
+  Workload* workload_ = nullptr;  // null while patterns are registered
+  std::uint32_t first_label_ = 0;
+  std::array<double, kDimensions> bytes_{};
+  std::map<Dimension, std::pair<double, std::uint32_t>> largest_;
+};
+
+}  // namespace weft

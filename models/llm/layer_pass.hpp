@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "models/compute/kernels.hpp"
@@ -17,6 +18,11 @@ namespace weft {
 // Dimensions of parallelism, as reports name them. edp: replicas of experts; embed: tied embeddings of the first and last stage.
 enum class Dimension : std::uint8_t { tp, pp, dp, edp, ep, cp, embed, other };
 inline constexpr std::size_t kDimensions = 8;
+constexpr std::string_view dimension_name(Dimension dimension) {
+  constexpr std::array<std::string_view, kDimensions> kNames{"tp", "pp", "dp",    "edp",
+                                                             "ep", "cp", "embed", "other"};
+  return kNames[static_cast<std::size_t>(dimension)];
+}
 
 struct CollectiveCall {
   Dimension dimension = Dimension::tp;

@@ -12,9 +12,9 @@ namespace {
 
 // Labels beyond those of the dimensions.
 enum : std::uint32_t { kForward = kDimensions, kBackward, kOptimizer, kAllStages, kLabels };
-constexpr std::array<std::string_view, kLabels> kNames{
-    "tp",    "pp",    "dp",      "edp",      "ep",        "cp",
-    "embed", "other", "forward", "backward", "optimizer", "all stages"};
+
+constexpr std::array<std::string_view, kLabels - kDimensions> kWorkNames{"forward", "backward",
+                                                                         "optimizer", "all stages"};
 
 std::uint32_t label_of(Dimension dimension) { return static_cast<std::uint32_t>(dimension); }
 
@@ -212,8 +212,11 @@ void StepBuilder::append(Workload& workload, Lockstep& lockstep, OpId start) {
   lockstep_ = &lockstep;
   workload_ = &workload;
   first_label_ = static_cast<std::uint32_t>(workload.labels.size());
-  for (const std::string_view name : kNames)
+  const auto label = [&](std::string_view name) {
     workload.labels.push_back(in_.name + ": " + std::string(name));
+  };
+  for (std::size_t d = 0; d < kDimensions; ++d) label(dimension_name(static_cast<Dimension>(d)));
+  for (const std::string_view name : kWorkNames) label(name);
   for (Timeline& t : timelines_) t.computing.clear();
   streams_.assign(timelines_.size(), {start, start, start, start, start, {}, 0});
   run_step();

@@ -53,6 +53,22 @@ std::vector<LinkId> JobBuilder::links_of(const FaultSpec& fault) {
   return links;
 }
 
+// Jobs of models look these up themselves.
+void JobBuilder::check_slow(const FaultSpec& fault) {
+  const auto node = fabric_.find_node(fault.target);
+  if (!node || fabric_.node(*node).kind != NodeKind::gpu) {
+    error(fault.place, fault.pointer + "/target",
+          fmt::format("\"{}\" is not a GPU of the fabric", fault.target),
+          "only GPUs compute; see `weft topo FABRIC --names '*gpu*'`");
+  }
+  if (fault.factor <= 0)
+    error(fault.place, fault.pointer + "/factor", "nothing is left", "give a share above 0");
+  if (fault.at.ps > 0 || fault.until) {
+    error(fault.place, fault.pointer, "not yet: a GPU that is slow for a part of the run",
+          "leave \"at\" and \"until\" out");
+  }
+}
+
 void JobBuilder::apply_faults() {
   struct Spell {
     Time from, until;
@@ -60,6 +76,10 @@ void JobBuilder::apply_faults() {
   };
   std::map<LinkId, std::vector<Spell>> spells;
   for (const FaultSpec& fault : scenario_.faults) {
+    if (fault.action == FaultAction::slow) {
+      check_slow(fault);
+      continue;
+    }
     const bool down = fault.action == FaultAction::down;
     if (!down && fault.factor <= 0) {
       error(fault.place, fault.pointer + "/factor", "nothing is left", "use \"do\": \"down\"");

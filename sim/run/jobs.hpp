@@ -84,6 +84,7 @@ class JobBuilder {
     out_.error(place, pointer, std::move(fact), std::move(cure));
   }
   void apply_faults();
+  void check_slow(const FaultSpec& fault);
   std::vector<LinkId> links_of(const FaultSpec& fault);
   void add_job(const JobSpec& spec, Placement& placement);
   std::optional<std::vector<NodeId>> take_gpus(const JobSpec& spec, Placement& placement);

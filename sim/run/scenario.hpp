@@ -172,10 +172,11 @@ struct JobSpec {
   }
 };
 
-enum class FaultAction { degrade, down };
+enum class FaultAction { degrade, down, slow };
 constexpr auto enum_names(FaultAction) {
   using enum FaultAction;
-  return std::array<EnumName<FaultAction>, 2>{{{degrade, "degrade"}, {down, "down"}}};
+  return std::array<EnumName<FaultAction>, 3>{
+      {{degrade, "degrade"}, {down, "down"}, {slow, "slow"}}};
 }
 
 struct FaultSpec {
@@ -192,11 +193,13 @@ struct FaultSpec {
     v("target", target,
       "a link (leaf3:spine1, leaf3/up1, server5/nic0:leaf2) or a node: all its links", required,
       not_empty);
-    v("do", action, "down, or degrade to `factor` of the capacity", required);
+    v("do", action,
+      "down; degrade to `factor` of the capacity; slow: a GPU computes at `factor` of its speed",
+      required);
     v("at", at, "when", at_most(kLatest));
     v("until", until, "when it is repaired; never when absent", positive, at_most(kLatest));
     v("factor", factor,
-      "share of the capacity that is left when degraded, 0.5 by default; faults of one link that "
+      "share of the capacity or speed that is left, 0.5 by default; faults of one link that "
       "overlap multiply",
       between(0, 1));
     v("detect", detect, "until the fault is noticed",

@@ -212,6 +212,7 @@ struct TrainingSpec {
   Optimizer optimizer = Optimizer::adamw;
   FlopsConvention flops = FlopsConvention::palm;
   std::optional<std::int64_t> lora_rank;
+  std::vector<std::string> order = {"tp", "cp", "dp", "pp"};  // of ranks, fastest first
 };
 
 }  // namespace weft

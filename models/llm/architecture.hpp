@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a language model consists of, counted: parameters of every layer, what one token uses of them, its cache, its FLOPs.
+// What a language model consists of, counted: parameters of every layer, what one token uses of them, its cache.
 //
 //   const Architecture llama(read_llm(...));
 //   llama.total();                       // 8,030,261,248 for Llama 3 8B
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sim/run/llm_spec.hpp"
-#include "sim/run/training_spec.hpp"
 
 namespace weft {
 
@@ -66,17 +65,5 @@ class Architecture {
   double total_ = 0, active_ = 0;
   std::vector<LayerKind> kinds_;
 };
-
-// Floating-point operations of one training step (forward and backward), as the named convention counts them.
-//   palm      6 N + 12 L d s per token: full attention, no recompute (arXiv 2204.02311, appendix B)
-//   causal    the same with half the attention
-//   megatron  96 B s L h^2 (1 + s / 6h + V / 16 L h): with full recompute (arXiv 2104.04473, eq. 3); 72 without
-//   6n        6 N per token
-// N leaves out the embedding where the convention does and counts active parameters of experts.
-double training_flops(const Architecture& model, FlopsConvention convention, std::int64_t seq,
-                      std::int64_t sequences, bool recompute);
-// What the hardware really multiplies: causal attention, recompute included.
-double hardware_flops(const Architecture& model, std::int64_t seq, std::int64_t sequences,
-                      Recompute recompute);
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "calibrate/validate_predict.hpp"
+#include "calibrate/validate_train.hpp"
 #include "sim/core/check.hpp"
 #include "sim/core/text.hpp"
 
@@ -52,6 +53,25 @@ std::vector<std::string> broken_limits(const SetResult& set) {
   return out;
 }
 
+// Of sets of training runs only.
+std::optional<ErrorFigures> baseline_of(const SetResult& set) {
+  Errors errors;
+  for (const RecordResult* record : set.records) {
+    if (record->record->kind != CaseKind::train) return std::nullopt;
+    for (const RowResult& row : record->rows) errors.emplace_back(row.bytes, row.baseline_error);
+  }
+  return error_figures(std::move(errors));
+}
+
+ErrorFigures ratio_figures(const std::vector<RatioResult>& ratios, RatioKind kind) {
+  Errors errors;
+  for (const RatioResult& ratio : ratios) {
+    if (ratio.spec->kind != kind) continue;
+    for (const RatioRow& row : ratio.rows) errors.emplace_back(Bytes{0}, row.error);
+  }
+  return error_figures(std::move(errors));
+}
+
 std::vector<SetResult> by_set(const Dataset& dataset, const std::vector<RecordResult>& records) {
   std::vector<SetResult> out;
   const auto find = [&](const std::string& name) -> SetResult& {
@@ -71,6 +91,7 @@ std::vector<SetResult> by_set(const Dataset& dataset, const std::vector<RecordRe
       if (all_degraded || !record->record->degraded) append(*record, errors);
     }
     set.figures = error_figures(std::move(errors));
+    set.baseline = baseline_of(set);
     set.broken_limits = broken_limits(set);
   }
   return out;
@@ -103,7 +124,7 @@ std::vector<GroupResult> by_group(const std::vector<RecordResult>& records) {
   for (auto& [key, errors] : groups) {
     const std::string& name = key.second;
     out.push_back({by[static_cast<std::size_t>(key.first)], key.first == 1 ? name.substr(1) : name,
-                   error_figures(std::move(errors))});
+                   error_figures(std::move(errors)), std::nullopt});
   }
   return out;
 }
@@ -183,6 +204,7 @@ ValidationResult validate(const Dataset& dataset, const ValidationContext& conte
     work();
   }
   if (failure) std::rethrow_exception(failure);
+  add_baseline(out.records);
   Errors errors;
   for (const RecordResult& record : out.records) {
     out.too_coarse += record.record->too_coarse;
@@ -193,6 +215,11 @@ ValidationResult validate(const Dataset& dataset, const ValidationContext& conte
   out.all = error_figures(std::move(errors));
   out.sets = by_set(dataset, out.records);
   out.groups = by_group(out.records);
+  out.training = training_groups(out.records);
+  for (const RatioSpec& spec : dataset.ratios)
+    out.ratios.push_back(training_ratio(spec, out.records));
+  out.scaling = ratio_figures(out.ratios, RatioKind::scaling);
+  out.setting = ratio_figures(out.ratios, RatioKind::setting);
   for (const PublishedError& spec : dataset.published)
     out.published.push_back(beside_published(spec, out.records));
   return out;

@@ -6,15 +6,16 @@
 #include <fmt/format.h>
 
 #include "calibrate/validate_rows.hpp"
+#include "calibrate/validate_train_read.hpp"
 #include "models/nccl/library.hpp"
 #include "sim/core/text.hpp"
 
 namespace weft {
 namespace {
 
-const std::vector<std::string> kFileKeys{"weft",      "file",    "area",         "note",
-                                         "n_records", "sets",    "name",         "summary",
-                                         "kind",      "records", "out_of_reach", "published"};
+const std::vector<std::string> kFileKeys{
+    "weft",    "file", "area",    "note",         "n_records", "sets",  "name",
+    "summary", "kind", "records", "out_of_reach", "published", "ratios"};
 // Keys of a record that are read; others are for people, but one that looks like these is a mistake.
 const std::vector<std::string> kRecordKeys{
     "id",      "set",        "weft",  "degraded",      "held_out",
@@ -46,7 +47,10 @@ class RecordReader {
     }
     read_source();
     if (!read_case()) return std::nullopt;
-    if (!read_rows(json_, pointer_, record_, out_)) return std::nullopt;
+    const bool read = record_.kind == CaseKind::train
+                          ? read_train_rows(json_, pointer_, record_, out_)
+                          : read_rows(json_, pointer_, record_, out_);
+    if (!read) return std::nullopt;
     return std::move(record_);
   }
 
@@ -112,7 +116,10 @@ class RecordReader {
       record_.kind = CaseKind::p2p;
       read_config(*ask, here, record_.p2p, out_);
       check_p2p(*ask, here);
-    } else if (name == "train" || name == "moe" || name == "roce") {
+    } else if (name == "train") {
+      record_.kind = CaseKind::train;
+      read_train_case(*ask, here, record_.train, out_);
+    } else if (name == "moe" || name == "roce") {
       out_.error(kind->place, config_detail::child(here, "kind"),
                  fmt::format("not yet: cases of kind \"{}\"", name),
                  "leave the record out until then");
@@ -120,8 +127,8 @@ class RecordReader {
       out_.error(kind != nullptr ? kind->place : ask->place, config_detail::child(here, "kind"),
                  name.empty() ? std::string("a case needs its kind")
                               : fmt::format("\"{}\" is not a kind of case{}", name,
-                                            did_you_mean(name, {"nccl", "p2p"})),
-                 "one of nccl, p2p");
+                                            did_you_mean(name, {"nccl", "p2p", "train"})),
+                 "one of nccl, p2p, train");
     }
     return out_.error_count() == before;
   }
@@ -208,7 +215,8 @@ bool is_validation_file(const Json& document) {
   if (const Json* kind = document.find("kind"))
     return kind->is_string() && kind->text == "validation";
   return document.find("records") != nullptr || document.find("sets") != nullptr ||
-         document.find("out_of_reach") != nullptr || document.find("published") != nullptr;
+         document.find("out_of_reach") != nullptr || document.find("published") != nullptr ||
+         document.find("ratios") != nullptr;
 }
 
 void read_validation_file(const Json& document, Dataset& dataset, Diagnostics& diagnostics) {
@@ -240,6 +248,11 @@ void read_validation_file(const Json& document, Dataset& dataset, Diagnostics& d
     read_config(*published, "/published", entries, diagnostics);
     dataset.published.insert(dataset.published.end(), entries.begin(), entries.end());
   }
+  if (const Json* ratios = document.find("ratios")) {
+    std::vector<RatioSpec> entries;
+    read_config(*ratios, "/ratios", entries, diagnostics);
+    dataset.ratios.insert(dataset.ratios.end(), entries.begin(), entries.end());
+  }
   if (const Json* out_of_reach = document.find("out_of_reach")) {
     std::vector<OutOfReach> entries;
     read_config(*out_of_reach, "/out_of_reach", entries, diagnostics);
@@ -248,7 +261,7 @@ void read_validation_file(const Json& document, Dataset& dataset, Diagnostics& d
   const Json* records = document.find("records");
   if (records == nullptr) {
     if (document.find("sets") == nullptr && document.find("out_of_reach") == nullptr &&
-        document.find("published") == nullptr)
+        document.find("published") == nullptr && document.find("ratios") == nullptr)
       config_detail::missing_key(document, "", "records", "what was measured", diagnostics);
     return;
   }

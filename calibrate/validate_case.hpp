@@ -12,6 +12,7 @@
 // (`matrix_row_src_col_dst`) or one `value` with its `unit`. Its `weft` object, the case, says how to ask weft the same
 // question and which column is the answer. Other keys of a record are for people and are not read.
 //
+// Training.  validate_train_case.hpp.
 // Rows.      A column bytes or message_bytes is the size of a row; n_gpus or n_nodes is its number of ranks or servers.
 // Times.     nccl rows are compared as times: busbw and algbw are turned into the time they were computed from.
 // Rounding.  A printed value that stands for a range wider than +-5 % (0.07 printed with two decimals) is not compared.
@@ -24,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/validate_train_case.hpp"
 #include "models/nccl/predict.hpp"
 #include "sim/core/config.hpp"
 #include "sim/fabric/routing.hpp"
@@ -112,17 +114,19 @@ struct CaseRow {
   Bytes bytes{0};     // 0: a latency without a size
   std::int64_t nodes = 1;
   std::optional<std::int64_t> gpus_per_node;
-  std::string src, dst;  // p2p: names or positions of GPUs
-  double measured = 0;   // us or GB/s
+  std::string src, dst;                     // p2p: names or positions of GPUs
+  std::int64_t gpus = 0, global_batch = 0;  // train
+  double measured = 0;                      // us or GB/s; train: in the unit of the measure
 };
 
-enum class CaseKind { nccl, p2p };
+enum class CaseKind { nccl, p2p, train };
 
 struct ValidationRecord {
   std::string id, set;
   CaseKind kind = CaseKind::nccl;
   NcclCase nccl;
   P2pCase p2p;
+  TrainCase train;
   std::vector<Via> via;     // p2p: in the order of preference; empty: what the runtime does
   Quantity quantity{};      // of `measured`; nccl rows still hold what was printed
   bool degraded = false;    // a set-up with a fault: shown, no target
@@ -133,8 +137,9 @@ struct ValidationRecord {
   std::string measured, source, confidence, note;  // for people
   Place place;
 
-  const std::string& fabric() const { return kind == CaseKind::nccl ? nccl.fabric : p2p.fabric; }
-  const Json& changes() const { return kind == CaseKind::nccl ? nccl.set : p2p.set; }
+  const std::string& fabric() const {
+    return kind == CaseKind::nccl ? nccl.fabric : kind == CaseKind::p2p ? p2p.fabric : train.fabric;
+  }
 };
 
 // What a set must reach. Median and p90 are of the absolute relative error, bias is the median of the signed one.
@@ -189,9 +194,32 @@ struct PublishedError {
   }
 };
 
+// Throughputs of training runs that differ in one thing, beside the throughput of one of them. Constants of the machine cancel.
+enum class RatioKind { scaling, setting };
+constexpr auto enum_names(RatioKind) {
+  using enum RatioKind;
+  return std::array<EnumName<RatioKind>, 2>{{{scaling, "scaling"}, {setting, "setting"}}};
+}
+struct RatioSpec {
+  std::string name, base;
+  RatioKind kind = RatioKind::scaling;
+  std::vector<std::string> rows;
+  Place place;
+  std::string pointer;
+  template <class V>
+  void visit(V&& v) {
+    v("name", name, "what was changed", required, not_empty);
+    v("kind", kind, "scaling: the number of GPUs; setting: one key of the plan or the software",
+      required);
+    v("base", base, "id of the row the others are divided by", required, not_empty);
+    v("rows", rows, "ids of the others", required, not_empty);
+  }
+};
+
 struct Dataset {
   std::vector<ValidationRecord> records;
   std::vector<SetSpec> sets;
+  std::vector<RatioSpec> ratios;
   std::vector<PublishedError> published;
   std::vector<OutOfReach> out_of_reach;
 };

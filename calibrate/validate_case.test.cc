@@ -178,8 +178,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Mistake{"NoCase", R"({"id": "r", "value": 1})", "/records/0: the key \"weft\" is missing"},
         Mistake{"NoId", R"({"weft": {}, "value": 1})", "the key \"id\" is missing"},
-        Mistake{"LaterKind", R"({"id": "r", "weft": {"kind": "train"}, "value": 1})",
-                "not yet: cases of kind \"train\""},
+        Mistake{"LaterKind", R"({"id": "r", "weft": {"kind": "moe"}, "value": 1})",
+                "not yet: cases of kind \"moe\""},
         Mistake{"UnknownKind", R"({"id": "r", "weft": {"kind": "ncl"}, "value": 1})",
                 "did you mean \"nccl\"?"},
         Mistake{"UnknownKeyOfTheCase", nccl(R"(, "nodez": 2)", kTable), "did you mean \"nodes\"?"},

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/validate_train.hpp"
 #include "models/catalog.hpp"
 #include "models/nccl/predict.hpp"
 #include "sim/core/check.hpp"
@@ -184,6 +185,7 @@ void predict_copies(const ValidationRecord& record, const ValidationContext& con
 RecordResult predict_record(const ValidationRecord& record, const ValidationContext& context) {
   RecordResult out;
   out.record = &record;
+  if (record.kind == CaseKind::train) return predict_training(record, context);
   const bool bandwidth = record.kind == CaseKind::p2p && record.p2p.quantity == Quantity::bandwidth;
   out.unit = bandwidth ? "GB/s" : "us";
   try {

@@ -53,6 +53,16 @@ Json p2p_schema() {
   return out;
 }
 
+Json train_schema() {
+  Json out = case_schema<TrainCase>("train");
+  Json& properties = *out.find("properties");
+  const std::string text = properties.find("model")->find("description")->text;
+  properties.set("model", described(any_of({config_detail::schema_type("string"),
+                                            config_detail::schema_type("object")}),
+                                    text));
+  return out;
+}
+
 Json record_schema() {
   const Json text = config_detail::schema_type("string"),
              flag = config_detail::schema_type("boolean"),
@@ -60,8 +70,9 @@ Json record_schema() {
   Json properties = Json::object();
   properties.set("id", described(text, "names the record; rows are id@row"));
   properties.set("set", described(text, "the set whose figures it counts in"));
-  properties.set("weft", described(any_of({case_schema<NcclCase>("nccl"), p2p_schema()}),
-                                   "how to ask weft for the same"));
+  properties.set("weft",
+                 described(any_of({case_schema<NcclCase>("nccl"), p2p_schema(), train_schema()}),
+                           "how to ask weft for the same"));
   properties.set("degraded", described(flag, "a set-up with a fault: shown, no target"));
   properties.set("held_out", described(flag, "its machine took no part in fitting"));
   properties.set("columns", described(array_of(text), "names of the columns, with their units"));
@@ -91,6 +102,8 @@ Json validation_schema() {
   properties.set("sets", described(array_of(schema_of<SetSpec>()), "what each set must reach"));
   properties.set("published", described(array_of(schema_of<PublishedError>()),
                                         "errors of other simulators, to be compared with"));
+  properties.set("ratios", described(array_of(schema_of<RatioSpec>()),
+                                     "throughputs of training runs beside each other"));
   properties.set("out_of_reach",
                  described(array_of(schema_of<OutOfReach>()), "what weft cannot replay, and why"));
   properties.set("records", described(array_of(record_schema()), "what was measured"));

@@ -23,11 +23,6 @@ void combine(std::vector<Share>& shares) {
   shares.resize(kept);
 }
 
-Bandwidth smaller_cap(Bandwidth a, Bandwidth b) {
-  if (a.bps <= 0) return b;
-  return b.bps <= 0 ? a : std::min(a, b);
-}
-
 }  // namespace
 
 // Groups of one shape are planned alike: the kinds of servers in order, and the place of every rank in its own.
@@ -74,43 +69,52 @@ PlannedCollective& Lockstep::planned(const Group& group, const Shape& shape, Col
       .first->second;
 }
 
-Lockstep::Branch Lockstep::take(Pattern& pattern, const PlannedCollective& plan, const Group& group,
-                                const Branch* onto) {
+// What moves alike in time: kinds, sizes, delays, limits and order of the scratch operations.
+Lockstep::Form Lockstep::form() const {
+  Form form;
+  for (const Operation& operation : scratch_.operations) {
+    const bool flow = operation.kind == Operation::Kind::flow;
+    const Way way = flow ? scratch_.ways[operation.way] : Way{};
+    form.insert(form.end(), {static_cast<std::int64_t>(operation.kind), operation.size.count,
+                             operation.time.ps, way.latency.ps, way.cap.bps});
+    for (std::uint32_t e = operation.first_edge; e != Operation::kNoEdge;
+         e = scratch_.edges[e].next)
+      form.push_back(scratch_.edges[e].to);
+  }
+  return form;
+}
+
+void Lockstep::take(Pattern& pattern, const PlannedCollective& plan, const Group& group,
+                    std::map<Form, std::size_t>& branches) {
   scratch_.operations.resize(0);
   scratch_.edges.clear();
   scratch_.ways.clear();
   scratch_.shares.clear();
   if (!builder_) builder_ = std::make_unique<CollectiveBuilder>(routes_, scratch_);
-  const OpId start = scratch_.add_barrier();
-  CollectiveOptions options = plan.options;
-  options.label = 0;
-  builder_->append(plan.schedule, group, options, start);
-  const std::size_t count = scratch_.operations.size() - 1;  // without the start
-  WEFT_CHECK(onto == nullptr || onto->count == count, count);
-  const std::size_t base = onto != nullptr ? onto->first : pattern.ops.size();
-  for (std::uint32_t i = 1; i <= count; ++i) {
+  builder_->append(plan.schedule, group, plan.options, scratch_.add_barrier());
+  const std::size_t count = scratch_.operations.size();  // the start included
+  const std::size_t next = pattern.ops.size();
+  const std::size_t first = packets_ ? next : branches.try_emplace(form(), next).first->second;
+  for (std::uint32_t i = 1; i < count; ++i) {
     const Operation& operation = scratch_.operations[OpId{i}];
-    if (onto == nullptr) pattern.ops.push_back({.operation = operation});
-    Op& op = pattern.ops[base + i - 1];
+    if (first == next) pattern.ops.push_back({.operation = operation});
     if (operation.kind != Operation::Kind::flow) continue;
+    Op& op = pattern.ops[first + i - 1];
     const Way& way = scratch_.ways[operation.way];
     const auto shares = scratch_.shares_of(operation.way);
     op.shares.insert(op.shares.end(), shares.begin(), shares.end());
-    op.latency = std::max(op.latency, way.latency);
-    op.wire = std::max(op.wire, way.wire);
-    op.cap = smaller_cap(op.cap, way.cap);
-    op.operation.size = std::max(op.operation.size, operation.size);
-    op.operation.time = std::max(op.operation.time, operation.time);
+    op.latency = way.latency;
+    op.wire = way.wire;
+    op.cap = way.cap;
   }
-  if (onto != nullptr) return *onto;
-  for (std::uint32_t i = 0; i <= count; ++i) {
+  if (first != next) return;
+  for (std::uint32_t i = 0; i < count; ++i) {
     for (std::uint32_t e = scratch_.operations[OpId{i}].first_edge; e != Operation::kNoEdge;
          e = scratch_.edges[e].next) {
-      pattern.ops[base + scratch_.edges[e].to - 1].after.push_back(
-          i == 0 ? 0 : static_cast<std::uint32_t>(base + i - 1));
+      pattern.ops[first + scratch_.edges[e].to - 1].after.push_back(
+          i == 0 ? 0 : static_cast<std::uint32_t>(first + i - 1));
     }
   }
-  return {base, count};
 }
 
 std::uint32_t Lockstep::collective(CollectiveKind kind, Bytes size,
@@ -139,22 +143,14 @@ std::uint32_t Lockstep::add(CollectiveKind kind, Bytes size, const std::vector<G
   Pattern& pattern = patterns_.emplace_back();
   pattern.ops.push_back({.operation = {.kind = Operation::Kind::barrier}});
   if (size.count <= 0) return next;
-  // Groups of one shape move together; several shapes run side by side.
-  std::map<Shape, Branch> branches;
+  std::map<Form, std::size_t> branches;  // where those of one form begin: they move together
   for (const Group& group : groups) {
     if (group.size() < 2) continue;
-    const Shape shape = shape_of(group);
-    PlannedCollective& plan = planned(group, shape, kind, size, one_way);
+    PlannedCollective& plan = planned(group, shape_of(group), kind, size, one_way);
     pattern.algorithm = plan.algorithm;
-    CollectiveOptions& options = plan.options;
-    options.hash = mix64(group.front().v ^ mix64(group.back().v));
-    const auto branch = branches.find(shape);
-    if (packets_)
-      take(pattern, plan, group, nullptr);
-    else if (branch == branches.end())
-      branches.emplace(shape, take(pattern, plan, group, nullptr));
-    else
-      take(pattern, plan, group, &branch->second);
+    plan.options.hash = mix64(group.front().v ^ mix64(group.back().v));
+    plan.options.label = 0;
+    take(pattern, plan, group, branches);
   }
   if (builder_) builder_->forget();
   for (Op& op : pattern.ops) combine(op.shares);

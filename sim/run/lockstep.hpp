@@ -77,12 +77,11 @@ class Lockstep {
                              Bytes size, bool one_way);
   std::uint32_t add(CollectiveKind kind, Bytes size, const std::vector<Group>& groups,
                     bool one_way);
-  struct Branch {
-    std::size_t first = 0, count = 0;  // operations of a pattern
-  };
-  // Operations of one group behind operation 0 of the pattern, or added onto those of another group.
-  Branch take(Pattern& pattern, const PlannedCollective& plan, const Group& group,
-              const Branch* onto);
+  using Form = std::vector<std::int64_t>;
+  Form form() const;
+  // Operations of one group behind operation 0 of the pattern; added onto those of a group of the same form.
+  void take(Pattern& pattern, const PlannedCollective& plan, const Group& group,
+            std::map<Form, std::size_t>& branches);
   void merge_equal(Pattern& pattern);
 
   Routes& routes_;

@@ -151,5 +151,19 @@ TEST(Groups, DisjointGroupsOverOneSwitchDoNotDisturbEachOther) {
   EXPECT_EQ(two.jobs[0].groups.size(), 2U);
 }
 
+TEST(Groups, GroupsOfNcclUseTheirOwnLinks) {
+  const Fabric fabric =
+      test::catalogue_fabric(R"({"use": "hgx-h100+ib-ndr", "set": {"/servers": 2}})");
+  const auto job = [](const char* keys) {
+    return fmt::format(
+        R"("nccl": {{}}, "observe": {{"top": 1000}}, "workload": {{"collective": "all_gather", "size": "1 GiB", {}}})",
+        keys);
+  };
+  const Report one = test::run(fabric, job(R"("gpus": 8)"));
+  const Report two = test::run(fabric, job(R"("group_size": 8)"));
+  EXPECT_EQ(test::time_of(two), test::time_of(one));
+  EXPECT_EQ(two.links.size(), 2 * one.links.size());
+}
+
 }  // namespace
 }  // namespace weft

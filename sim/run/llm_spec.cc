@@ -94,6 +94,39 @@ class Rules {
   Diagnostics& out_;
 };
 
+// The ranges of our own form hold for a config.json too, whose keys have other names.
+class Ranges {
+ public:
+  Ranges(const LlmSpec& spec, Diagnostics& out) : spec_(spec), out_(out) {}
+
+  template <class T, class... Constraints>
+  void operator()([[maybe_unused]] std::string_view name, T& field, std::string_view,
+                  Constraints... constraints) {
+    (check(name, field, constraints), ...);
+  }
+  template <class T>
+  requires Visitable<T>
+  void operator()(std::string_view, std::optional<T>& field, std::string_view) {
+    if (field) field->visit(*this);
+  }
+
+ private:
+  template <class T, class Constraint>
+  void check(std::string_view, const T&, Constraint) {}
+  void check(std::string_view name, const std::optional<std::int64_t>& value, Range range) {
+    if (value) check(name, *value, range);
+  }
+  void check(std::string_view name, std::int64_t value, Range range) {
+    const auto v = static_cast<double>(value);
+    if (v < range.low || v > range.high)
+      out_.error(spec_.place, spec_.pointer,
+                 fmt::format("{} is {}, not from {} to {}", name, value, range.low, range.high));
+  }
+
+  const LlmSpec& spec_;
+  Diagnostics& out_;
+};
+
 bool is_zero(const Json& value) {
   return value.kind == Json::Kind::boolean ? !value.boolean
                                            : value.is_number() && value.number == 0;
@@ -118,6 +151,7 @@ LlmSpec read_llm(const Json& document, const std::string& pointer, Diagnostics& 
   const std::size_t before = out.error_count();
   if (is_hf_config(document)) {
     spec = read_hf_config(document, pointer, out);
+    if (out.error_count() == before) spec.visit(Ranges(spec, out));
   } else {
     read_config(document, pointer, spec, out);
     if (out.error_count() == before && !spec.kind.empty() && spec.kind != "llm")

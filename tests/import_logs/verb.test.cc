@@ -39,6 +39,28 @@ TEST_F(ImportLog, WhatIsWrittenPassesTheCheck) {
   }
 }
 
+TEST_F(ImportLog, AConfigJsonBecomesAModel) {
+  const std::string path = folder_.path("mine.json");
+  const auto imported =
+      weft_cli({"import", "hf-config", data("hf/qwen3-30b-a3b.json"), "-o", path, "--json"});
+  ASSERT_EQ(imported.code, kOk) << imported.err;
+  const auto checked = weft_cli({"check", path, data("hf/qwen3-30b-a3b.json"), "--json"});
+  EXPECT_EQ(checked.code, kOk) << checked.err;
+  for (const Json& file : document(checked).find("files")->items)
+    EXPECT_EQ(file.find("kind")->text, "llm");
+  const auto again = weft_cli({"explain", "qwen3-30b-a3b", "--json"});
+  EXPECT_EQ(document(again).find("entries")->items.at(0).find("llm")->find("parameters")->integer,
+            document(imported).find("facts")->find("parameters")->integer);
+}
+
+TEST_F(ImportLog, AModelOfAnUnknownFamilyIsNotWritten) {
+  const auto outcome =
+      weft_cli({"import", "hf-config", folder_.file("odd.json", R"({"model_type": "gemma9"})"),
+                "-o", folder_.path("out.json")});
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("see configs/llms"));
+}
+
 TEST_F(ImportLog, AWrongMeasurementIsReportedAtItsPlace) {
   const auto outcome = weft_cli({"check", folder_.file("bad.json", R"({"weft": {"schema": 1},
  "kind": "measurement", "name": "bad", "tool": "nccl-tests",

@@ -11,6 +11,7 @@
 #include "sim/core/text.hpp"
 #include "sim/core/units.hpp"
 #include "tools/cli/cli.hpp"
+#include "tools/cli/explain_llm.hpp"
 #include "tools/cli/file_source.hpp"
 
 namespace weft {
@@ -169,6 +170,7 @@ class Explain final : public Command {
     }
     std::string part = title(kind, name_, words, io) + table.text("  ");
     if (kind == "link") part += explain_law(document, diagnostics, entry);
+    if (kind == "llm") part += explain_llm(document, diagnostics, entry);
     add(std::move(entry), part);
   }
 

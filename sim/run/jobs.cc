@@ -245,41 +245,6 @@ void JobBuilder::append_modelled() {
   }
 }
 
-PlannedCollective JobBuilder::plan_collective(std::span<const NodeId> gpus, CollectiveKind kind,
-                                              Bytes size) {
-  if (library_ && scenario_.fidelity != Fidelity::packet) {
-    try {
-      return library_.plan(planned_on_, gpus, kind, size, 0, scenario_.nccl.value_or(NcclSpec{}));
-    } catch (const InputError&) {
-      if (scenario_.nccl) throw;  // asked for by name
-    }
-  }
-  const GroupShape shape = group_shape(routes_, gpus);
-  const std::string name = default_algorithm(kind, shape);
-  const auto found = std::ranges::find(algorithms_, name, &AlgorithmEntry::name);
-  WEFT_CHECK(found != algorithms_.end(), algorithms_.size());
-  CollectiveRequest request{.kind = kind, .size = size};
-  request.channels =
-      static_cast<std::uint32_t>(std::clamp<std::size_t>(shape.orders.size(), 1, 64));
-  return plan_own(**found, shape, request);
-}
-
-PlannedCollective JobBuilder::plan_own(const AlgorithmEntry& algorithm, const GroupShape& shape,
-                                       const CollectiveRequest& request) const {
-  PlannedCollective out;
-  out.schedule = algorithm.build(request, shape);
-  out.algorithm = out.schedule.algorithm;
-  // Only rings and trees run side by side; what an algorithm does not split counts as one.
-  std::size_t most = 1;
-  for (const Phase& phase : out.schedule.phases) most = std::max(most, phase.channels.size());
-  out.channels = static_cast<std::uint32_t>(std::min<std::size_t>(request.channels, most));
-  out.options.costs = scenario_.models.collective;
-  out.options.routing = fabric_.routing();
-  out.options.packets = scenario_.fidelity == Fidelity::packet;
-  out.options.expand = out.options.packets;
-  return out;
-}
-
 bool JobBuilder::add_planned_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) {
   PlannedCollective planned;
   try {
@@ -320,7 +285,7 @@ bool JobBuilder::add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) 
   request.channels = static_cast<std::uint32_t>(spec.channels.value_or(
       static_cast<std::int64_t>(std::clamp<std::size_t>(shape.orders.size(), 1, 64))));
   request.chunk = spec.chunk.value_or(Bytes{0});
-  PlannedCollective planned = plan_own(*algorithm, shape, request);
+  PlannedCollective planned = plan_own(*algorithm, shape, request, scenario_, fabric_.routing());
   const Schedule& schedule = planned.schedule;
   job.algorithm = planned.algorithm;
   job.channels = planned.channels;
@@ -492,24 +457,6 @@ void JobBuilder::add_pattern(const JobSpec& spec, JobPlan& job, Placement& place
       }
       break;
   }
-}
-
-std::string default_algorithm(CollectiveKind kind, const GroupShape& shape) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return shape.switch_reduces ? "in_switch" : "ring";
-    case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
-      return "ring";
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::gather:
-    case CollectiveKind::scatter:
-    case CollectiveKind::send_recv:
-      return "direct";
-  }
-  return "ring";
 }
 
 }  // namespace weft

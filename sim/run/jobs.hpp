@@ -11,6 +11,7 @@
 #include "sim/core/diagnostics.hpp"
 #include "sim/fabric/routing.hpp"
 #include "sim/run/collective_ops.hpp"
+#include "sim/run/collective_timer.hpp"
 #include "sim/run/executor.hpp"
 #include "sim/run/library.hpp"
 #include "sim/run/lockstep.hpp"
@@ -59,12 +60,9 @@ class JobBuilder {
         out_(out),
         routes_(fabric),
         builder_(routes_, workload_),
-        lockstep_(
-            routes_, workload_,
-            [this](std::span<const NodeId> gpus, CollectiveKind kind, Bytes size) {
-              return plan_collective(gpus, kind, size);
-            },
-            scenario.fidelity == Fidelity::packet) {}
+        lockstep_(routes_, workload_,
+                  collective_planner(planned_on, routes_, scenario, algorithms, library),
+                  scenario.fidelity == Fidelity::packet) {}
 
   // Throws InputError with every problem of every job.
   void build();
@@ -95,10 +93,6 @@ class JobBuilder {
   void check_library();
   void add_modelled(const JobSpec& spec, JobPlan& job, Placement& placement);
   void append_modelled();
-  // What jobs of models send with: NCCL where the machine's kernels are known, else weft's own algorithms.
-  PlannedCollective plan_collective(std::span<const NodeId> gpus, CollectiveKind kind, Bytes size);
-  PlannedCollective plan_own(const AlgorithmEntry& algorithm, const GroupShape& shape,
-                             const CollectiveRequest& request) const;
   std::optional<NodeId> find_gpu(const std::string& name, const Place& place,
                                  const std::string& pointer);
   FlowPlan add_transfer(const Transfer& transfer, Bytes size);
@@ -122,8 +116,5 @@ class JobBuilder {
   std::vector<ScheduledChange> changes_;
   std::uint32_t label_ = 0;  // of the running job
 };
-
-// What weft runs when the scenario names no algorithm.
-std::string default_algorithm(CollectiveKind kind, const GroupShape& shape);
 
 }  // namespace weft

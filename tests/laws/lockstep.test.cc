@@ -9,7 +9,7 @@
 
 #include "models/catalog.hpp"
 #include "sim/run/executor.hpp"
-#include "sim/run/jobs.hpp"
+#include "sim/run/collective_timer.hpp"
 #include "tests/support/tiny.hpp"
 
 namespace weft {

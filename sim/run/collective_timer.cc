@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/collective_timer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/core/check.hpp"
+#include "sim/core/hash.hpp"
+#include "sim/run/executor.hpp"
+
+namespace weft {
+
+std::string default_algorithm(CollectiveKind kind, const GroupShape& shape) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return shape.switch_reduces ? "in_switch" : "ring";
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return "ring";
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+    case CollectiveKind::send_recv:
+      return "direct";
+  }
+  return "ring";
+}
+
+PlannedCollective plan_own(const AlgorithmEntry& algorithm, const GroupShape& shape,
+                           const CollectiveRequest& request, const Scenario& scenario,
+                           Routing routing) {
+  PlannedCollective out;
+  out.schedule = algorithm.build(request, shape);
+  out.algorithm = out.schedule.algorithm;
+  // Only rings and trees run side by side; what an algorithm does not split counts as one.
+  std::size_t most = 1;
+  for (const Phase& phase : out.schedule.phases) most = std::max(most, phase.channels.size());
+  out.channels = static_cast<std::uint32_t>(std::min<std::size_t>(request.channels, most));
+  out.options.costs = scenario.models.collective;
+  out.options.routing = routing;
+  out.options.packets = scenario.fidelity == Fidelity::packet;
+  out.options.expand = out.options.packets;
+  return out;
+}
+
+CollectivePlanner collective_planner(const Fabric& fabric, Routes& routes, const Scenario& scenario,
+                                     std::span<const AlgorithmEntry* const> algorithms,
+                                     const CollectiveLibrary& library) {
+  return [&fabric, &routes, &scenario, algorithms, &library](std::span<const NodeId> gpus,
+                                                             CollectiveKind kind, Bytes size) {
+    if (library && scenario.fidelity != Fidelity::packet) {
+      try {
+        return library.plan(fabric, gpus, kind, size, 0, scenario.nccl.value_or(NcclSpec{}));
+      } catch (const InputError&) {
+        if (scenario.nccl) throw;  // asked for by name
+      }
+    }
+    const GroupShape shape = group_shape(routes, gpus);
+    const auto found =
+        std::ranges::find(algorithms, default_algorithm(kind, shape), &AlgorithmEntry::name);
+    WEFT_CHECK(found != algorithms.end(), algorithms.size());
+    CollectiveRequest request{.kind = kind, .size = size};
+    request.channels =
+        static_cast<std::uint32_t>(std::clamp<std::size_t>(shape.orders.size(), 1, 64));
+    return plan_own(**found, shape, request, scenario, fabric.routing());
+  };
+}
+
+CollectiveTimer::CollectiveTimer(const Fabric& fabric, Routes& routes, CollectivePlanner planner,
+                                 MakeNetwork make_network)
+    : routes_(routes),
+      planner_(std::move(planner)),
+      make_network_(std::move(make_network)),
+      capacities_(fabric.capacities()) {}
+
+double CollectiveTimer::seconds(CollectiveKind kind, double bytes,
+                                const std::vector<Lockstep::Group>& groups) {
+  const Bytes size{static_cast<std::int64_t>(std::ceil(bytes))};
+  std::uint64_t members = mix64(groups.size());
+  for (const auto& group : groups) {
+    members = mix64(members ^ group.size());
+    for (const NodeId gpu : group) members = mix64(members ^ gpu.v);
+  }
+  const auto [known, fresh] = known_.try_emplace({kind, size.count, members}, 0);
+  if (fresh) {
+    known->second =
+        run([&](Lockstep& lockstep) { return lockstep.collective(kind, size, groups); });
+  }
+  return known->second;
+}
+
+double CollectiveTimer::send_seconds(double bytes, const std::vector<Lockstep::Pair>& pairs) {
+  const Bytes size{static_cast<std::int64_t>(std::ceil(bytes))};
+  std::uint64_t members = mix64(~pairs.size());
+  for (const auto& [src, dst] : pairs) members = mix64(mix64(members ^ src.v) ^ dst.v);
+  const auto [known, fresh] =
+      known_.try_emplace({CollectiveKind::send_recv, size.count, members}, 0);
+  if (fresh) known->second = run([&](Lockstep& lockstep) { return lockstep.sends(size, pairs); });
+  return known->second;
+}
+
+double CollectiveTimer::run(const std::function<std::uint32_t(Lockstep&)>& pattern) {
+  Workload workload;
+  Lockstep lockstep(routes_, workload, planner_, false);
+  const std::uint32_t id = pattern(lockstep);
+  lockstep.fold(capacities_, {});
+  lockstep.append(id, workload.add_barrier(), 0);
+  const auto network = make_network_(capacities_);
+  Executor executor(workload, *network);
+  ExecutorJob job;
+  job.end_op = static_cast<std::uint32_t>(workload.operations.size());
+  executor.run({job}, {});
+  return executor.makespan().seconds();
+}
+
+}  // namespace weft

@@ -76,6 +76,7 @@ const std::vector<std::string_view>& component_kinds(std::string_view field) {
       {"link", {"link"}},
       {"link_global", {"link"}},
       {"kernels", {"kernels"}},
+      {"computing", {"compute"}},  // "compute" is a precision in a job's dtype
       {"proxy", {"proxy"}},
   };
   static const std::vector<std::string_view> none;

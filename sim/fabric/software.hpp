@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file of the catalogue starts with, and the costs of a library of collectives: kernels by GPU generation, proxies
-// by kind of network.
+// What every file of the catalogue starts with, and what software costs on hardware: communication kernels and computing by GPU
+// generation, proxies by kind of network.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "sim/core/config.hpp"
@@ -31,7 +32,7 @@ struct ComponentHead {
   template <class V>
   void visit_head(V&& v) {
     v("weft", weft, "the file format");
-    v("kind", kind, "gpu, kernels, nic, proxy, switch, link, server, fabric or llm");
+    v("kind", kind, "gpu, compute, kernels, nic, proxy, switch, link, server, fabric or llm");
     v("name", name, "the file's stem");
     v("summary", summary, "one line for people");
     v("sources", sources, "JSON pointer prefix -> measured: ..., datasheet: ... or assumed: ...");
@@ -81,6 +82,63 @@ struct ProxySpec : ComponentHead {
     v("chunk_time", chunk_time,
       "what each 128 KiB of a connection costs one after the other; 0: chunks overlap",
       at_most(kMostDelay));
+  }
+};
+
+// Share of the 16-bit matrix peak that attention kernels reach going forward, at head width 128 on long sequences. A kernel that
+// is left out does not run on the generation.
+struct AttentionShares {
+  std::optional<double> flash1, flash2, flash3, cudnn;
+  template <class V>
+  void visit(V&& v) {
+    v("flash1", flash1, "FlashAttention (arXiv 2205.14135)", between(0.01, 1));
+    v("flash2", flash2, "FlashAttention-2 (arXiv 2307.08691)", between(0.01, 1));
+    v("flash3", flash3, "FlashAttention-3 (arXiv 2407.08608)", between(0.01, 1));
+    v("cudnn", cudnn, "the fused kernels of cuDNN", between(0.01, 1));
+  }
+};
+
+// How much of its data sheet a GPU generation reaches on the kernels of language models (models/compute): fitted, at most
+// twelve numbers per generation.
+struct ComputeSpec : ComponentHead {
+  double gemm_share = 0.8, fp8_share = 0.7, fp4_share = 0.6, memory_share = 0.85;
+  Time wave_start = 3500_ns, kernel_start = 2400_ns, host_launch = 6_us;
+  AttentionShares attention;
+  double attention_backward = 0.85, eager_spill = 0.6, te_spill = 0.1, optimizer_share = 0.9,
+         beside_collectives = 1.05, power_exponent = 0.24;
+  std::optional<double> watts_per_tflop;
+  template <class V>
+  void visit(V&& v) {
+    visit_head(v);
+    v("gemm_share", gemm_share, "share of the peak that long matrix products reach, up to 16 bits",
+      between(0.01, 1));
+    v("fp8_share", fp8_share, "the same for FP8 and MXFP8", between(0.01, 1));
+    v("fp4_share", fp4_share, "the same for NVFP4", between(0.01, 1));
+    v("memory_share", memory_share, "share of the memory bandwidth that streaming kernels reach",
+      between(0.01, 1));
+    v("wave_start", wave_start, "what each wave of tiles over the SMs costs beside its products",
+      at_most(kMostDelay));
+    v("kernel_start", kernel_start, "start and drain of one kernel on the GPU",
+      at_most(kMostDelay));
+    v("host_launch", host_launch, "time of the host for one kernel, framework included",
+      at_most(kMostDelay));
+    v("attention", attention, "share of the 16-bit peak by attention kernel");
+    v("attention_backward", attention_backward, "rate of a backward pass over the forward one's",
+      between(0.01, 1));
+    v("eager_spill", eager_spill,
+      "traffic that each further unfused kernel adds, over that of the fused pass", between(0, 10));
+    v("te_spill", te_spill, "the same with the fused kernels of a training library",
+      between(0, 10));
+    v("optimizer_share", optimizer_share, "bandwidth of the optimizer's step over that of streams",
+      between(0.01, 1));
+    v("beside_collectives", beside_collectives, "factor on computing while collectives run",
+      between(1, 10));
+    v("watts_per_tflop", watts_per_tflop,
+      "board power over 16-bit peak of the GPU that gemm_share was measured on; absent: power "
+      "limits nothing",
+      positive);
+    v("power_exponent", power_exponent, "matrix rates grow with board power to this exponent",
+      between(0, 1));
   }
 };
 

@@ -122,6 +122,7 @@ struct GpuSpec : ComponentHead {
   std::optional<NvlinkPorts> nvlink;
   std::optional<PciePort> pcie;
   std::optional<KernelsSpec> kernels;
+  std::optional<ComputeSpec> compute;
   template <class V>
   void visit(V&& v) {
     visit_head(v);
@@ -141,6 +142,7 @@ struct GpuSpec : ComponentHead {
     v("nvlink", nvlink, "NVLink ports");
     v("pcie", pcie, "host interface");
     v("kernels", kernels, "costs of its communication kernels");
+    v("computing", compute, "how much of its data sheet kernels reach");
     v("released", released, "year", between(0, 2100));
   }
 };

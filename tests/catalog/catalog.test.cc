@@ -20,8 +20,8 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kKinds[] = {"gpu",  "kernels", "nic",    "proxy", "switch",
-                                       "link", "server",  "fabric", "llm"};
+constexpr std::string_view kKinds[] = {"gpu",    "compute", "kernels", "nic",    "proxy",
+                                       "switch", "link",    "server",  "fabric", "llm"};
 
 Configs catalogue() { return Configs(WEFT_SOURCE_DIR "/configs"); }
 
@@ -77,6 +77,7 @@ void read_component(std::string_view kind, const Json& document, const std::stri
                     Diagnostics& out) {
   if (kind == "gpu") read_as<GpuSpec>(document, pointer, out);
   if (kind == "kernels") read_as<KernelsSpec>(document, pointer, out);
+  if (kind == "compute") read_as<ComputeSpec>(document, pointer, out);
   if (kind == "proxy") read_as<ProxySpec>(document, pointer, out);
   if (kind == "nic") read_as<NicSpec>(document, pointer, out);
   if (kind == "llm") read_llm(document, pointer, out);

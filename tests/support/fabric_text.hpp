@@ -43,7 +43,7 @@ class MemoryFiles final : public FileSource {
     std::string folder = fmt::format("{}s", kind);
     if (kind == "switch") folder = "switches";
     if (kind == "proxy") folder = "proxies";
-    if (kind == "kernels") folder = "kernels";
+    if (kind == "kernels" || kind == "compute") folder = kind;
     const std::string path = fmt::format("{}/configs/{}/{}.json", WEFT_SOURCE_DIR, folder, name);
     if (catalogue && std::ifstream(path)) return path;
     return std::nullopt;

@@ -48,6 +48,10 @@ void check_kernels(const Json& document, Diagnostics& out) {
 
 void check_llm(const Json& document, Diagnostics& out) { read_llm(document, {}, out); }
 
+void check_compute(const Json& document, Diagnostics& out) {
+  read_spec<ComputeSpec>(document, out);
+}
+
 void check_proxy(const Json& document, Diagnostics& out) { read_spec<ProxySpec>(document, out); }
 
 void check_switch(const Json& document, Diagnostics& out) {
@@ -76,8 +80,8 @@ struct Checker {
 constexpr Checker kCheckers[] = {
     {"gpu", check_gpu},           {"nic", check_nic},         {"switch", check_switch},
     {"link", check_link},         {"server", check_fabric},   {"fabric", check_fabric},
-    {"scenario", check_scenario}, {"kernels", check_kernels}, {"proxy", check_proxy},
-    {"llm", check_llm},
+    {"scenario", check_scenario}, {"kernels", check_kernels}, {"compute", check_compute},
+    {"proxy", check_proxy},       {"llm", check_llm},
 };
 
 std::vector<std::string> all_kinds() {

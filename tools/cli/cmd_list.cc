@@ -54,6 +54,7 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
       files_of("gpus", "gpu"),
       files_of("kernels", "kernels"),
+      files_of("compute", "compute"),
       files_of("links", "link"),
       files_of("nics", "nic"),
       files_of("proxies", "proxy"),

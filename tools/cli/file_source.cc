@@ -23,6 +23,7 @@ constexpr std::pair<std::string_view, std::string_view> kFolders[] = {
     {"gpu", "gpus"},   {"nic", "nics"},        {"switch", "switches"},
     {"link", "links"}, {"server", "servers"},  {"fabric", "fabrics"},
     {"llm", "llms"},   {"kernels", "kernels"}, {"proxy", "proxies"},
+    {"compute", "compute"},
 };
 
 bool is_folder(const fs::path& path) {

@@ -115,6 +115,7 @@ std::map<std::string, std::string> schema_files() {
   return {
       {"gpu.schema.json", file_schema("gpu", schema_of<GpuSpec>())},
       {"kernels.schema.json", file_schema("kernels", schema_of<KernelsSpec>())},
+      {"compute.schema.json", file_schema("compute", schema_of<ComputeSpec>())},
       {"proxy.schema.json", file_schema("proxy", schema_of<ProxySpec>())},
       {"nic.schema.json", file_schema("nic", schema_of<NicSpec>())},
       {"switch.schema.json", file_schema("switch", schema_of<SwitchSpec>())},

@@ -18,9 +18,10 @@ const std::vector<std::string> kFileKeys{
     "summary", "kind", "records", "out_of_reach", "published", "ratios"};
 // Keys of a record that are read; others are for people, but one that looks like these is a mistake.
 const std::vector<std::string> kRecordKeys{
-    "id",      "set",        "weft",  "degraded",      "held_out",
-    "columns", "rows",       "value", "unit",          "measured",
-    "source",  "confidence", "note",  "message_bytes", "matrix_row_src_col_dst"};
+    "id",       "set",      "weft",          "degraded",
+    "held_out", "columns",  "rows",          "value",
+    "unit",     "measured", "source",        "confidence",
+    "note",     "reason",   "message_bytes", "matrix_row_src_col_dst"};
 
 class RecordReader {
  public:
@@ -41,7 +42,8 @@ class RecordReader {
     flag("held_out", record_.held_out);
     for (const auto& [key, field] : {std::pair{"measured", &record_.measured},
                                      {"confidence", &record_.confidence},
-                                     {"note", &record_.note}}) {
+                                     {"note", &record_.note},
+                                     {"reason", &record_.reason}}) {
       if (const Json* value = json_.find(key); value != nullptr && value->is_string())
         *field = value->text;
     }

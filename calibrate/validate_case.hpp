@@ -135,6 +135,7 @@ struct ValidationRecord {
   std::size_t too_coarse = 0, outside = 0, missing = 0;  // rows that are not compared, by reason
   std::vector<CaseRow> rows;
   std::string measured, source, confidence, note;  // for people
+  std::string reason;                              // why weft is off, as far as is known
   Place place;
 
   const std::string& fabric() const {

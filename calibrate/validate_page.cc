@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "calibrate/validate_plot.hpp"
+#include "calibrate/validate_train_page.hpp"
 #include "sim/core/units.hpp"
 
 namespace weft {
@@ -106,7 +107,7 @@ std::string number(double value) { return fmt::format("{:.4g}", value); }
 std::string worst_table(const ValidationResult& result) {
   std::vector<std::pair<const RecordResult*, const RowResult*>> rows;
   for (const RecordResult& record : result.records) {
-    if (record.record->degraded) continue;
+    if (record.record->degraded || record.record->kind == CaseKind::train) continue;
     for (const RowResult& row : record.rows) rows.emplace_back(&record, &row);
   }
   std::ranges::stable_sort(rows, std::ranges::greater{},
@@ -253,6 +254,9 @@ ValidationPage validation_page(const Dataset& dataset, const ValidationResult& r
         "either way.\n",
         folder);
   }
+  if (std::string plot = training_plot(result); !plot.empty())
+    page.plots["training.svg"] = std::move(plot);
+  out += training_section(result, folder);
   out += "\n## Worst rows\n\n" + worst_table(result);
   out += "\n" + notes;
   if (!notes.ends_with('\n')) out += "\n";

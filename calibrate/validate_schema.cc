@@ -75,6 +75,7 @@ Json record_schema() {
                            "how to ask weft for the same"));
   properties.set("degraded", described(flag, "a set-up with a fault: shown, no target"));
   properties.set("held_out", described(flag, "its machine took no part in fitting"));
+  properties.set("reason", described(text, "why weft is off, as far as is known"));
   properties.set("columns", described(array_of(text), "names of the columns, with their units"));
   properties.set("rows", described(array_of(list), "one array per row"));
   properties.set("matrix_row_src_col_dst",

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "calibrate/validate_train_page.hpp"
 #include "calibrate/validate_train_read.hpp"
 #include "models/catalog.hpp"
 #include "models/llm/flops.hpp"
@@ -241,6 +242,20 @@ TEST(Ratios, AreOfThroughputsWhateverTheMeasure) {
   EXPECT_NEAR(tune.error, -0.25, 1e-12);
   EXPECT_NEAR(result.scaling.median, 0.25, 1e-12);
   EXPECT_NEAR(result.setting.median, 0.25, 1e-12);
+}
+
+TEST(TrainPage, ShowsErrorsBesideTheConstantRateRatiosAndReasons) {
+  std::string off = record("off", R"(, "measure": "tokens_per_s_per_gpu")", R"("value": 1)");
+  off.insert(1, R"("reason": "the host was slow", )");
+  const Dataset& dataset = read(file_of(
+      {off, record("near", R"(, "measure": "tokens_per_s_per_gpu")", R"("value": 100000)")},
+      R"(, "ratios": [{"name": "tune", "kind": "setting", "base": "off", "rows": ["near"]}])"));
+  const std::string page = training_section(run(dataset), "plots");
+  EXPECT_THAT(page, AllOf(HasSubstr("constant rate: median"), HasSubstr("| set | s | 2 |"),
+                          HasSubstr("the host was slow"), HasSubstr("| tune | near |")));
+  const std::string worst = page.substr(page.find("### Worst"));
+  EXPECT_LT(worst.find("| off |"), worst.find("| near |"));
+  EXPECT_EQ(training_section(ValidationResult{}, "plots"), "");
 }
 
 TEST(TrainRecords, FailAloneWhenTheyCannotBeRun) {

@@ -10,6 +10,7 @@
 
 #include "models/compute/kernels.hpp"
 #include "models/llm/architecture.hpp"
+#include "models/llm/pass_sizes.hpp"
 #include "sim/run/training_spec.hpp"
 #include "sim/workload/schedule.hpp"
 
@@ -30,19 +31,22 @@ struct CollectiveCall {
   double bytes = 0;  // as nccl-tests counts them
   // Share of the step's computing that the call may run beside, chunk by chunk (TP overlap, ring attention); 0: after it.
   double beside = 0;
-  double rounds = 1;  // ring attention: so many exchanges one after the other
+  double rounds = 1;  // ring attention: so many exchanges of `bytes` one after the other
 };
 
 // Computes, then communicates (unless beside).
 struct PassStep {
   double compute_s = 0;
-  double kernels = 0;  // launches, for where the host is the limit
+  double kernels = 0;  // launches; a pass takes at least what its host needs for them
+  double flops =
+      0;  // multiplied and added, causal attention; a backward pass of attention counts twice
   std::vector<CollectiveCall> calls;
 };
 
 struct LayerPass {
   std::vector<PassStep> steps;
   double compute_s() const;
+  double flops() const;
 };
 
 enum class PassKind : std::uint8_t {
@@ -68,6 +72,7 @@ class LayerPasses {
   const Architecture& model_;
   const TrainingSpec& training_;
   const KernelTimes& kernels_;
+  PassSizes sizes_;
 };
 
 }  // namespace weft

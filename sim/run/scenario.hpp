@@ -3,7 +3,7 @@
 //
 //   {"fabric": {"use": "dgx2"}, "workload": {"collective": "all_reduce", "size": "1 GiB"}}
 //
-// `workload` is the short form of one job. A job is exactly one of: collective, p2p, flows, pattern. What the format names
+// `workload` is the short form of one job. A job is exactly one of: collective, p2p, flows, pattern, training (a `model`). What the format names
 // but this version cannot honour is refused with "not yet", never ignored.
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "sim/fabric/spec.hpp"
 #include "sim/run/expect.hpp"
 #include "sim/run/packet_spec.hpp"
+#include "sim/run/training_spec.hpp"
 #include "sim/workload/placement.hpp"
 #include "sim/workload/schedule.hpp"
 
@@ -57,14 +58,15 @@ constexpr auto enum_names(Pattern) {
 struct PlacementSpec {
   PlacementPolicy policy = PlacementPolicy::packed;
   std::optional<std::int64_t> gpus_per_server;
-  Json order;
+  std::vector<std::string> order;
   template <class V>
   void visit(V&& v) {
     v("policy", policy,
       "packed: fill servers in order; spread: one GPU per server in turn; random: by the seed");
     v("gpus_per_server", gpus_per_server, "only the first so many GPUs of each server",
       between(1, 100'000));
-    v("order", order, "order of parallel dimensions", NotYet{"orders of parallel dimensions"});
+    v("order", order,
+      "ranks of a training job, fastest first; default: [\"tp\", \"cp\", \"dp\", \"pp\"]");
   }
 };
 
@@ -124,16 +126,18 @@ struct JobSpec {
   std::vector<FlowEntry> flows;
   std::optional<Pattern> pattern;
   std::optional<std::int64_t> queue_pairs;
+  // training: as written, and what it means once everything about it could be read
+  TrainingKeys training_keys;
+  std::optional<TrainingSpec> training;
   // owned by other parts of weft
-  Json model, seq, global_batch, steps, plan, dtype, optimizer, attention, fusion, checkpoint,
-      requests, graphs;
+  Json checkpoint, requests;
 
   Place place;
   std::string pointer;
   template <class V>
   void visit(V&& v) {
     v("name", name, "in the report", not_empty);
-    v("kind", kind, "collective, p2p or flows; follows from the other keys");
+    v("kind", kind, "collective, p2p, flows or training; follows from the other keys");
     v("gpus", gpus, "number of GPUs; default: all of the fabric", between(1, 10'000'000));
     v("placement", placement, "which GPUs");
     v("start", start, "when the job starts", at_most(kLatest));
@@ -157,18 +161,9 @@ struct JobSpec {
     v("queue_pairs", queue_pairs,
       "connections that share each flow evenly, each with a label of its own for hashing",
       between(1, 64));
-    v("model", model, "an LLM", NotYet{"training and inference jobs"});
-    v("seq", seq, "sequence length", NotYet{"training and inference jobs"});
-    v("global_batch", global_batch, "sequences per step", NotYet{"training and inference jobs"});
-    v("steps", steps, "warm-up and measured steps", NotYet{"training and inference jobs"});
-    v("plan", plan, "parallel plan", NotYet{"training and inference jobs"});
-    v("dtype", dtype, "number formats", NotYet{"training and inference jobs"});
-    v("optimizer", optimizer, "optimizer", NotYet{"training and inference jobs"});
-    v("attention", attention, "attention kernels", NotYet{"training and inference jobs"});
-    v("fusion", fusion, "element-wise kernels", NotYet{"training and inference jobs"});
+    training_keys.visit(v);
     v("checkpoint", checkpoint, "checkpoint traffic", NotYet{"checkpoint traffic"});
-    v("requests", requests, "inference requests", NotYet{"training and inference jobs"});
-    v("graphs", graphs, "CUDA graphs", NotYet{"training and inference jobs"});
+    v("requests", requests, "inference requests", NotYet{"inference jobs"});
   }
 };
 

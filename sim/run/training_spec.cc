@@ -1,7 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/training_spec.hpp"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+
 namespace weft {
+namespace {
+
+// Collects the names of a struct's fields.
+struct NameCollector {
+  std::vector<std::string> names;
+  template <class T, class... Constraints>
+  void operator()(std::string_view name, T&, std::string_view, Constraints...) {
+    names.emplace_back(name);
+  }
+};
+
+void read_model(const Json& model, const std::string& pointer, TrainingSpec& spec,
+                Diagnostics& out) {
+  const Json* kind = model.find("kind");
+  if (kind != nullptr && kind->is_string() && kind->text != "llm") {
+    out.error(kind->place, pointer, fmt::format("a {} is not a language model", kind->text),
+              "see `weft list llms`");
+    return;
+  }
+  spec.model = read_llm(model, pointer, out);
+}
+
+void check_order(const TrainingSpec& spec, Diagnostics& out) {
+  const std::vector<std::string> known{"tp", "cp", "dp", "pp"};
+  if (std::ranges::is_permutation(spec.order, known)) return;
+  const bool experts = std::ranges::any_of(
+      spec.order, [](const std::string& name) { return name == "ep" || name == "etp"; });
+  out.error(spec.place_of("/placement/order"), spec.pointer + "/placement/order",
+            fmt::format("[{}] does not name each parallel dimension once", join(spec.order, ", ")),
+            experts ? "leave experts out: they share the ranks of tp, cp and dp"
+                    : R"(e.g. ["tp", "cp", "dp", "pp"])");
+}
+
+// 0 when it does not fit in 64 bits.
+std::int64_t product(std::initializer_list<std::int64_t> factors) {
+  std::int64_t all = 1;
+  for (const std::int64_t factor : factors) {
+    if (__builtin_mul_overflow(all, factor, &all)) return 0;
+  }
+  return all;
+}
+
+}  // namespace
 
 double bytes_of(Precision precision) {
   switch (precision) {
@@ -19,6 +68,63 @@ double bytes_of(Precision precision) {
       return 0.5 + 1.0 / 16;  // one 8-bit scale for 16 numbers
   }
   return 4;
+}
+
+Place TrainingSpec::place_of(std::string_view key) const {
+  if (!written) return {};
+  const Json* at = written.get();
+  Place place = at->place;
+  while (!key.empty()) {
+    key.remove_prefix(1);
+    const std::size_t end = std::min(key.find('/'), key.size());
+    at = at->find(key.substr(0, end));
+    if (at == nullptr) break;
+    place = at->place;
+    key.remove_prefix(end);
+  }
+  return place;
+}
+
+std::vector<std::string> training_keys_in(const Json& job) {
+  TrainingKeys keys;
+  NameCollector collector;
+  keys.visit(collector);
+  std::erase_if(collector.names,
+                [&](const std::string& name) { return job.find(name) == nullptr; });
+  return collector.names;
+}
+
+TrainingSpec read_training(const Json& job, const std::string& pointer, TrainingKeys keys,
+                           std::optional<std::int64_t> gpus, std::vector<std::string> order,
+                           Diagnostics& out) {
+  TrainingSpec spec;
+  spec.pointer = pointer;
+  spec.written = std::make_shared<const Json>(job);
+  const auto missing = [&](const char* key, const char* cure) {
+    if (job.find(key) == nullptr)
+      out.error(job.place, pointer, fmt::format("the key \"{}\" is missing", key), cure);
+  };
+  missing("model", R"(e.g. "model": "llama-3-8b"; see `weft list llms`)");
+  missing("seq", R"(e.g. "seq": 4096)");
+  missing("global_batch", "sequences per step");
+  if (const Json* model = job.find("model")) read_model(*model, pointer + "/model", spec, out);
+  spec.seq = keys.seq.value_or(1);
+  spec.global_batch = keys.global_batch.value_or(1);
+  spec.steps = keys.steps;
+  spec.plan = std::move(keys.plan);
+  if (spec.plan.pointer.empty()) spec.plan.pointer = pointer + "/plan";
+  if (spec.plan.vpp > 1 && job.find("plan")->find("schedule") == nullptr)
+    spec.plan.schedule = PipelineSchedule::interleaved;
+  if (!order.empty()) spec.order = std::move(order);
+  check_order(spec, out);
+  spec.dtype = keys.dtype;
+  spec.software = keys.software;
+  spec.optimizer = keys.optimizer;
+  spec.flops = keys.flops;
+  spec.lora_rank = keys.lora_rank;
+  const PlanSpec& plan = spec.plan;
+  spec.gpus = gpus ? *gpus : plan.dp ? product({plan.tp, plan.pp, plan.cp, *plan.dp}) : 0;
+  return spec;
 }
 
 }  // namespace weft

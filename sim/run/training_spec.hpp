@@ -2,8 +2,10 @@
 // A training job: how a model is spread over GPUs and what runs on each of them.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/core/config.hpp"
@@ -203,16 +205,68 @@ struct SoftwareSpec {
   }
 };
 
-struct TrainingSpec {
-  LlmSpec model;
-  std::int64_t seq = 2048, global_batch = 1, gpus = 1;
+struct StepsSpec {
+  std::int64_t warmup = 0, measure = 1;
+  template <class V>
+  void visit(V&& v) {
+    v("warmup", warmup, "steps before those that count", between(0, 100'000));
+    v("measure", measure, "steps that the report averages", between(1, 100'000));
+  }
+};
+
+// Keys of a training job, beside those of every job.
+struct TrainingKeys {
+  Json model;
+  std::optional<std::int64_t> seq, global_batch;
+  StepsSpec steps;
   PlanSpec plan;
   DtypeSpec dtype;
   SoftwareSpec software;
   Optimizer optimizer = Optimizer::adamw;
   FlopsConvention flops = FlopsConvention::palm;
   std::optional<std::int64_t> lora_rank;
-  std::vector<std::string> order = {"tp", "cp", "dp", "pp"};  // of ranks, fastest first
+  template <class V>
+  void visit(V&& v) {
+    v("model", model, "an LLM of the catalogue, or a config.json of Hugging Face");
+    v("seq", seq, "tokens of a sequence", between(1, 1'000'000'000));
+    v("global_batch", global_batch, "sequences per step", between(1, 1'000'000'000));
+    v("steps", steps, "warm-up and measured steps");
+    v("plan", plan, "how the model is spread over the GPUs");
+    v("dtype", dtype, "number formats by role");
+    software.visit(v);
+    v("optimizer", optimizer, "adamw, sgd, lamb, none");
+    v("flops_convention", flops,
+      "how the report counts a model's FLOPs: palm, causal, megatron-recompute, 6n");
+    v("lora_rank", lora_rank, "fine-tuning of adapters of this rank; the model itself is frozen",
+      between(1, 100'000));
+  }
 };
+
+struct TrainingSpec {
+  LlmSpec model;
+  // `gpus` is 0 when the job takes all of the fabric: whoever knows the fabric fills it in.
+  std::int64_t seq = 2048, global_batch = 1, gpus = 1;
+  StepsSpec steps;
+  PlanSpec plan;
+  std::vector<std::string> order{"tp", "cp", "dp", "pp"};  // of ranks, fastest first
+  DtypeSpec dtype;
+  SoftwareSpec software;
+  Optimizer optimizer = Optimizer::adamw;
+  FlopsConvention flops = FlopsConvention::palm;
+  std::optional<std::int64_t> lora_rank;
+
+  std::string pointer;                  // of the job
+  std::shared_ptr<const Json> written;  // the job as it was written, for the places of messages
+  // Where the value at `key` ("/plan/tp") was written, or what is nearest to it.
+  Place place_of(std::string_view key) const;
+};
+
+// The job at `pointer`. Problems go to `out`, use the result only when out.ok(). `gpus` and `order` are the job's.
+TrainingSpec read_training(const Json& job, const std::string& pointer, TrainingKeys keys,
+                           std::optional<std::int64_t> gpus, std::vector<std::string> order,
+                           Diagnostics& out);
+
+// Keys of a training job among those of `job`.
+std::vector<std::string> training_keys_in(const Json& job);
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #include "sim/run/training_spec.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -28,6 +29,32 @@ void read_model(const Json& model, const std::string& pointer, TrainingSpec& spe
     return;
   }
   spec.model = read_llm(model, pointer, out);
+}
+
+// The next multiple.
+std::int64_t up(std::int64_t value, std::int64_t of) { return (value + of - 1) / of * of; }
+
+// What tp ranks compute when every one of them has whole heads and whole columns.
+void pad_model(TrainingSpec& spec, Diagnostics& out) {
+  const std::int64_t tp = spec.plan.tp, etp = spec.plan.etp == 0 ? tp : spec.plan.etp;
+  if (tp > 100'000 || etp > 100'000) return;  // refused later, and sums stay small
+  LlmSpec& model = spec.model;
+  const LlmSpec before = model;
+  std::int64_t kv = before.kv_heads.value_or(before.heads);
+  if (kv == before.heads) kv = up(kv, tp);
+  while (kv % tp != 0 && tp % kv != 0) ++kv;
+  model.head_dim = before.head_dim.value_or(before.hidden / before.heads);
+  model.kv_heads = kv;
+  model.heads = up(before.heads, std::lcm(kv, tp));
+  model.intermediate = up(before.intermediate, tp);
+  if (model.experts) {
+    model.experts->size = up(model.experts->size, etp);
+    model.experts->shared_size = up(model.experts->shared_size, tp);
+  }
+  if (model.heads == before.heads && model.intermediate == before.intermediate) return;
+  out.warning(spec.place_of("/plan/pad"), spec.pointer + "/plan/pad",
+              fmt::format("tp {} works on {} heads for {}, and on {} columns of an MLP for {}", tp,
+                          model.heads, before.heads, model.intermediate, before.intermediate));
 }
 
 void check_order(const TrainingSpec& spec, Diagnostics& out) {
@@ -117,6 +144,7 @@ TrainingSpec read_training(const Json& job, const std::string& pointer, Training
     spec.plan.schedule = PipelineSchedule::interleaved;
   if (!order.empty()) spec.order = std::move(order);
   check_order(spec, out);
+  if (spec.plan.pad && out.ok()) pad_model(spec, out);
   spec.dtype = keys.dtype;
   spec.software = keys.software;
   spec.optimizer = keys.optimizer;

@@ -129,7 +129,7 @@ struct PlanSpec {
   Bytes bucket{100'000'000};
   double expert_skew = 1, expert_capacity = 0;
   std::int64_t expert_nodes = 0;
-  bool offload = false;
+  bool offload = false, pad = false;
   Place place;
   std::string pointer;
   template <class V>
@@ -164,6 +164,7 @@ struct PlanSpec {
     v("expert_nodes", expert_nodes, "servers that one token's experts lie on at most; 0: any",
       between(0, 1'000'000));
     v("offload", offload, "optimizer state in host memory");
+    v("pad", pad, "heads and widths that tp does not divide are filled up instead of refused");
   }
 };
 

@@ -8,6 +8,7 @@
 #include "calibrate/measurement.hpp"
 #include "calibrate/validate_case.hpp"
 #include "models/catalog.hpp"
+#include "models/llm/plan.hpp"
 #include "models/nccl/library.hpp"
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
@@ -68,7 +69,15 @@ void check_fabric(const Json& document, Diagnostics& out) {
 void check_scenario(const Json& document, Diagnostics& out) {
   Scenario scenario = read_scenario(document, out);
   if (scenario.nccl) nccl_library().check(*scenario.nccl, out);
-  if (out.ok()) build_fabric(std::move(scenario.fabric), link_classes(), out);
+  if (!out.ok()) return;
+  const Fabric fabric = build_fabric(std::move(scenario.fabric), link_classes(), out);
+  if (!out.ok()) return;
+  for (JobSpec& job : scenario.jobs) {
+    if (!job.training) continue;
+    TrainingSpec& training = *job.training;
+    if (training.gpus == 0) training.gpus = std::ssize(fabric.gpus());
+    check_plan(Architecture(training.model), training, out);
+  }
 }
 
 constexpr std::string_view kMeasurement = "measurement";

@@ -194,13 +194,14 @@ constexpr auto enum_names(FlopsConvention) {
 struct SoftwareSpec {
   AttentionKernel attention = AttentionKernel::flash2;
   Fusion fusion = Fusion::te;
-  bool graphs = false;
+  bool graphs = false, dropout = false;
   double jitter = 0;
   template <class V>
   void visit(V&& v) {
     v("attention", attention, "unfused, fused-softmax, flash1, flash2, flash3, cudnn");
     v("fusion", fusion, "of element-wise work: eager, compiled, te");
     v("graphs", graphs, "passes are launched as CUDA graphs");
+    v("dropout", dropout, "masks of dropout are kept, as for models of the GPT-3 era");
     v("jitter", jitter, "relative spread of compute times between ranks; the slowest of all counts",
       between(0, 1));
   }

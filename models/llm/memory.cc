@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/llm/memory.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "models/llm/activations.hpp"
+#include "models/llm/pipeline/pipeline.hpp"
+
+namespace weft {
+namespace {
+
+// assumed: the context with its libraries, NCCL's buffers per dimension of parallelism, what the allocator rounds up and
+// cannot reuse. Together they make the runs of LLM Foundry fit that did fit.
+constexpr double kContext = 1e9, kCommunicator = 0.5e9, kFragmentation = 0.07;
+
+double as_double(std::int64_t v) { return static_cast<double>(v); }
+
+double expert_tp(const PlanSpec& plan) { return as_double(plan.etp > 0 ? plan.etp : plan.tp); }
+
+StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind) {
+  const LayerParameters p = model.parameters(kind);
+  return {(p.mixer + p.dense + p.shared) / as_double(plan.tp) + p.router + p.norms,
+          p.experts / (as_double(plan.ep) * expert_tp(plan))};
+}
+
+void add(StageParameters& to, const StageParameters& more, std::int64_t times = 1) {
+  to.dense += as_double(times) * more.dense;
+  to.experts += as_double(times) * more.experts;
+}
+
+// Layers of a stage that are alike.
+struct Group {
+  LayerKind kind;
+  std::int64_t count = 0;
+};
+
+std::vector<Group> groups_of(const Architecture& model, const std::vector<Chunk>& chunks) {
+  std::vector<Group> out;
+  for (const Chunk& chunk : chunks) {
+    for (std::int64_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
+      auto found = std::ranges::find(out, model.layer(i), &Group::kind);
+      if (found == out.end()) found = out.insert(out.end(), {model.layer(i), 0});
+      ++found->count;
+    }
+  }
+  return out;
+}
+
+// Low-rank pairs beside every matrix of the attention and the MLPs (arXiv 2106.09685).
+double adapters(const Architecture& model, const PlanSpec& plan, LayerKind kind, double rank) {
+  const LlmSpec& m = model.spec();
+  const double hidden = as_double(m.hidden), inputs = m.mlp == MlpKind::gated ? 2 : 1;
+  double ends = 0;
+  if (kind.mixer == Mixer::attention) {
+    const double query = as_double(m.heads * model.head_dim()),
+                 keys = as_double(model.kv_heads() * (model.head_dim() + model.value_dim()));
+    ends += hidden + query + keys + query + hidden;
+  }
+  if (kind.feed_forward == FeedForward::dense)
+    ends += 2 * hidden + (inputs + 1) * as_double(m.intermediate);
+  if (kind.feed_forward == FeedForward::experts)
+    ends += 2 * hidden + (inputs + 1) * as_double(m.experts->size);
+  return rank * ends / as_double(plan.tp);
+}
+
+// Bytes per trained parameter. Narrower gradients are widened for the step.
+double optimizer_bytes(const TrainingSpec& training) {
+  if (training.optimizer == Optimizer::none) return 0;
+  const double number = bytes_of(training.dtype.optimizer);
+  const double moments = training.optimizer == Optimizer::sgd ? 1 : 2;
+  const double master = bytes_of(training.dtype.param) < number ? 1 : 0;
+  const double wide = bytes_of(training.dtype.grad) < number ? 1 : 0;
+  return (moments + master + wide) * number;
+}
+
+// Over how many ranks each kind of state is divided.
+struct Shards {
+  double weights = 1, gradients = 1, optimizer = 1;
+};
+
+Shards shards_of(const PlanSpec& plan, double replicas) {
+  if (plan.fsdp) {
+    const double over =
+        std::min(replicas, plan.fsdp->shard ? as_double(*plan.fsdp->shard) : replicas);
+    return {over, over, over};
+  }
+  return {plan.zero >= 3 ? replicas : 1, plan.zero >= 2 ? replicas : 1,
+          plan.zero >= 1 ? replicas : 1};
+}
+
+class StageMemory {
+ public:
+  StageMemory(const Architecture& model, const TrainingSpec& training, const StageLayout& layout,
+              std::size_t stage)
+      : model_(model),
+        training_(training),
+        plan_(training.plan),
+        chunks_(layout[stage]),
+        stages_(static_cast<std::int64_t>(layout.size())),
+        stage_(static_cast<std::int64_t>(stage)),
+        activations_(model, training) {
+    replicas_ = as_double(plan_.dp.value_or(1) * plan_.cp);
+    expert_replicas_ =
+        std::max(replicas_ * as_double(plan_.tp) / (as_double(plan_.ep) * expert_tp(plan_)), 1.0);
+    groups_ = groups_of(model, chunks_);
+    parameters_ = stage_parameters(model, plan_, chunks_);
+  }
+
+  MemoryUse use() {
+    states();
+    activations();
+    buffers();
+    const double dimensions = (plan_.tp > 1) + (plan_.pp > 1) + (plan_.cp > 1) + (plan_.ep > 1) +
+                              (plan_.dp.value_or(1) > 1);
+    use_.reserve = kContext + kCommunicator * dimensions + kFragmentation * use_.total();
+    return use_;
+  }
+
+ private:
+  bool is_sharded() const { return plan_.fsdp || plan_.zero >= 3; }
+
+  void states() {
+    const Shards dense = shards_of(plan_, replicas_), experts = shards_of(plan_, expert_replicas_);
+    const DtypeSpec& dtype = training_.dtype;
+    StageParameters trained = parameters_;
+    if (training_.lora_rank) {
+      trained = {};
+      for (const Group& group : groups_)
+        trained.dense += as_double(group.count) *
+                         adapters(model_, plan_, group.kind, as_double(*training_.lora_rank));
+      use_.weights = bytes_of(dtype.param) * trained.dense;
+    }
+    use_.weights += bytes_of(dtype.param) *
+                    (parameters_.dense / dense.weights + parameters_.experts / experts.weights);
+    use_.gradients = bytes_of(dtype.grad) *
+                     (trained.dense / dense.gradients + trained.experts / experts.gradients);
+    if (!plan_.offload)
+      use_.optimizer = optimizer_bytes(training_) *
+                       (trained.dense / dense.optimizer + trained.experts / experts.optimizer);
+  }
+
+  std::int64_t micro_batches() const {
+    const std::int64_t per_pass = plan_.dp.value_or(1) * plan_.micro_batch;
+    return std::max<std::int64_t>(training_.global_batch / per_pass, 1);
+  }
+
+  // In chunks' worth. The peak is reached within the first rounds of a schedule, so that a long step costs no more to look at.
+  double in_flight() const {
+    constexpr std::int64_t kRounds = 4;
+    const std::int64_t m = micro_batches();
+    const auto chunks = static_cast<std::int64_t>(chunks_.size());
+    if (stages_ == 1) return as_double(chunks);
+    if (plan_.schedule == PipelineSchedule::gpipe) return as_double(m * chunks);
+    const std::int64_t most = std::min(m, kRounds * stages_);
+    const PipelineShape shape{stages_, chunks, std::max(most, std::int64_t{1})};
+    return as_double(most_in_flight(pipeline_entry(plan_.schedule), shape, stage_));
+  }
+
+  bool holds(bool Chunk::*end) const { return std::ranges::any_of(chunks_, end); }
+
+  void activations() {
+    double kept = 0, at_work = 0;
+    std::int64_t left = 0;  // layers that still recompute
+    if (plan_.recompute != Recompute::none)
+      left = plan_.recompute_layers.value_or(std::numeric_limits<std::int64_t>::max());
+    for (const auto& [kind, count] : groups_) {
+      const std::int64_t again = std::min(left, count);
+      left -= again;
+      const double whole = activations_.layer(kind, Recompute::none);
+      kept += as_double(again) * activations_.layer(kind, plan_.recompute) +
+              as_double(count - again) * whole;
+      at_work = std::max(at_work, activations_.gradients(kind) + (again > 0 ? whole : 0));
+    }
+    if (holds(&Chunk::embedding)) kept += activations_.embedding();
+    const double loss = holds(&Chunk::loss) ? activations_.loss() : 0;
+    use_.activations = in_flight() * kept / as_double(static_cast<std::int64_t>(chunks_.size())) +
+                       std::max(at_work, loss) + (holds(&Chunk::loss) ? prediction() : 0);
+  }
+
+  double prediction() const {
+    double out = 0;
+    for (const LayerKind kind : model_.prediction_kinds())
+      out += activations_.layer(kind, plan_.recompute);
+    return out * as_double(model_.spec().prediction_layers);
+  }
+
+  void buffers() {
+    if (is_sharded()) use_.buffers += gathered();
+    if (replicas_ > 1) use_.buffers += 2 * plan_.bucket.value();
+    if (stages_ > 1) use_.buffers += 4 * activations_.boundary();
+    if (plan_.tp > 1 && plan_.sp)
+      use_.buffers += 2 * activations_.boundary() * as_double(plan_.tp);  // gathered sequences
+    if (plan_.cp > 1)
+      use_.buffers += 2 * model_.kv_bytes_per_token(2) / as_double(model_.layers()) *
+                      as_double(training_.seq * plan_.micro_batch) / as_double(plan_.cp * plan_.tp);
+  }
+
+  // Weights of FSDP that are whole for a while, and gradients before they are scattered.
+  double gathered() const {
+    const double gather = bytes_of(training_.dtype.gather.value_or(training_.dtype.param)),
+                 reduce = bytes_of(training_.dtype.reduce.value_or(training_.dtype.grad));
+    const FsdpSpec fsdp = plan_.fsdp.value_or(FsdpSpec{});
+    double layer = 0, all = 0;
+    for (const auto& [kind, count] : groups_) {
+      const double one = layer_parameters(model_, plan_, kind).total();
+      layer = std::max(layer, one);
+      all += as_double(count) * one;
+    }
+    const double ends = parameters_.total() - all;
+    const double weights = fsdp.reshard ? std::min(layer * as_double(1 + fsdp.prefetch), all) : all;
+    const bool whole = !fsdp.reduce_every_micro_batch && micro_batches() > 1;
+    const double gradients = training_.lora_rank ? 0 : whole ? all + ends : 2 * layer;
+    return gather * (weights + ends) + reduce * gradients;
+  }
+
+  const Architecture& model_;
+  const TrainingSpec& training_;
+  const PlanSpec& plan_;
+  const std::vector<Chunk>& chunks_;
+  std::int64_t stages_, stage_;
+  Activations activations_;
+  double replicas_ = 1, expert_replicas_ = 1;
+  std::vector<Group> groups_;
+  StageParameters parameters_;
+  MemoryUse use_;
+};
+
+}  // namespace
+
+StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,
+                                 const std::vector<Chunk>& chunks) {
+  const LlmSpec& m = model.spec();
+  const double tp = as_double(plan.tp);
+  const bool has_embedding = std::ranges::any_of(chunks, &Chunk::embedding);
+  StageParameters out;
+  for (const auto& [kind, count] : groups_of(model, chunks))
+    add(out, layer_parameters(model, plan, kind), count);
+  for (const Chunk& chunk : chunks) {
+    if (chunk.embedding) out.dense += model.embedding() / tp;
+    if (!chunk.loss) continue;
+    // A tied output is the embedding itself where the two are on one stage, else a copy.
+    const double output =
+        m.tied && !has_embedding ? as_double(m.vocabulary) * as_double(m.hidden) : model.output();
+    out.dense += output / tp + model.final_norm();
+    for (std::int64_t i = 0; i < m.prediction_layers; ++i) {
+      out.dense += 2 * as_double(m.hidden) * as_double(m.hidden) / tp + 3 * model.final_norm();
+      for (const LayerKind kind : model.prediction_kinds())
+        add(out, layer_parameters(model, plan, kind));
+    }
+  }
+  return out;
+}
+
+std::vector<MemoryUse> training_memory(const Architecture& model, const TrainingSpec& training,
+                                       const StageLayout& layout) {
+  std::vector<MemoryUse> out;
+  for (std::size_t stage = 0; stage < layout.size(); ++stage)
+    out.push_back(StageMemory(model, training, layout, stage).use());
+  return out;
+}
+
+std::string explain(const MemoryUse& use, double capacity_bytes) {
+  std::string out;
+  const auto part = [&](std::string_view name, double bytes) {
+    if (bytes <= 0) return;
+    out += fmt::format("{}{} {:.1f} GB", out.empty() ? "" : " + ", name, bytes / 1e9);
+  };
+  part("weights", use.weights);
+  part("gradients", use.gradients);
+  part("optimizer", use.optimizer);
+  part("activations", use.activations);
+  part("buffers", use.buffers);
+  part("cache", use.kv_cache);
+  part("reserve", use.reserve);
+  return out + fmt::format(" = {:.1f} GB of {:.1f} GB", use.total() / 1e9, capacity_bytes / 1e9);
+}
+
+}  // namespace weft

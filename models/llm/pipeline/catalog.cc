@@ -47,18 +47,6 @@ std::optional<SlotAt> source_of(const PipelineEntry& entry, const PipelineShape&
   return source;
 }
 
-std::int64_t most_in_flight(const PipelineEntry& entry, const PipelineShape& shape,
-                            std::int64_t stage) {
-  using pipeline::Work;
-  const Work releases = entry.splits_backward ? Work::backward_weights : Work::backward;
-  std::int64_t held = 0, most = 0;
-  for (const PipelineSlot& slot : entry.order(shape, stage)) {
-    if (slot.work == Work::forward) most = std::max(most, ++held);
-    if (slot.work == releases) --held;
-  }
-  return most;
-}
-
 namespace pipeline {
 
 Order one_forward_one_backward(std::int64_t micro_batches, std::int64_t warm_up) {

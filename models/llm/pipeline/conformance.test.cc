@@ -153,6 +153,20 @@ TEST_P(Pipeline, IdleTimeIsItsFormulaOnceThePipelineIsFull) {
   }
 }
 
+TEST_P(Pipeline, HoldsAsManyActivationsAsItSays) {
+  const Work releases = entry().splits_backward ? Work::backward_weights : Work::backward;
+  for (const PipelineShape& shape : shapes()) {
+    for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+      std::int64_t held = 0, most = 0;
+      for (const PipelineSlot& slot : entry().order(shape, stage)) {
+        if (slot.work == Work::forward) most = std::max(most, ++held);
+        if (slot.work == releases) --held;
+      }
+      ASSERT_EQ(most_in_flight(entry(), shape, stage), most) << describe(shape) << " " << stage;
+    }
+  }
+}
+
 TEST_P(Pipeline, ChunksAreForTheInterleavedScheduleOnly) {
   const bool interleaved = entry().schedule == PipelineSchedule::interleaved;
   EXPECT_EQ(legal({4, 2, 16}), interleaved);

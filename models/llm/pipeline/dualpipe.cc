@@ -127,9 +127,11 @@ const PipelineEntry kDualPipe{
     .order = order,
     // The paper's (p/2 - 1)(F&B + B - 3W) takes a pair F&B as one indivisible piece. Here the next stage starts when its part of
     // the pair is done, which leaves F + B - W.
-    .idle = [](const PipelineShape& shape, const StageTimes& t) {
-      return (static_cast<double>(shape.stages) / 2 - 1) *
-             std::max(t.forward + t.backward - t.weights, 0.0);
-    }};
+    .idle =
+        [](const PipelineShape& shape, const StageTimes& t) {
+          return (static_cast<double>(shape.stages) / 2 - 1) *
+                 std::max(t.forward + t.backward - t.weights, 0.0);
+        },
+    .in_flight = [](const PipelineShape& shape, std::int64_t) { return shape.stages + 1; }};
 
 }  // namespace weft

@@ -17,6 +17,7 @@ const PipelineEntry kGpipe{
     .idle =
         [](const PipelineShape& shape, const StageTimes& t) {
           return static_cast<double>(shape.stages - 1) * (t.forward + t.backward);
-        }};
+        },
+    .in_flight = [](const PipelineShape& shape, std::int64_t) { return shape.micro_batches; }};
 
 }  // namespace weft

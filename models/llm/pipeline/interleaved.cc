@@ -61,9 +61,15 @@ const PipelineEntry kInterleaved{
     .schedule = PipelineSchedule::interleaved,
     .refuse = refuse,
     .order = order,
-    .idle = [](const PipelineShape& shape, const StageTimes& t) {
-      return static_cast<double>(shape.stages - 1) * (t.forward + t.backward) /
-             static_cast<double>(shape.chunks);
-    }};
+    .idle =
+        [](const PipelineShape& shape, const StageTimes& t) {
+          return static_cast<double>(shape.stages - 1) * (t.forward + t.backward) /
+                 static_cast<double>(shape.chunks);
+        },
+    .in_flight =
+        [](const PipelineShape& shape, std::int64_t stage) {
+          const std::int64_t p = shape.stages, v = shape.chunks;
+          return std::min(shape.micro_batches * v, 2 * (p - 1 - stage) + (v - 1) * p + 1);
+        }};
 
 }  // namespace weft

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stage runs ahead by as many micro-batches as stages follow it, then alternates: the bubble of GPipe with at most one
 // micro-batch per remaining stage in memory.
+#include <algorithm>
+
 #include "models/llm/pipeline/order.hpp"
 
 namespace weft {
@@ -18,6 +20,10 @@ const PipelineEntry kOneForwardOneBackward{
     .idle =
         [](const PipelineShape& shape, const StageTimes& t) {
           return static_cast<double>(shape.stages - 1) * (t.forward + t.backward);
+        },
+    .in_flight =
+        [](const PipelineShape& shape, std::int64_t stage) {
+          return std::min(shape.micro_batches, shape.stages - stage);
         }};
 
 }  // namespace weft

@@ -50,6 +50,8 @@ struct PipelineEntry {
   // The time of a step beyond the work of one stage, when the step ends with the last stage: equal stages, free
   // communication and enough micro-batches to fill the pipeline.
   double (*idle)(const PipelineShape&, const StageTimes&) = nullptr;
+  // most_in_flight() without walking the order.
+  std::int64_t (*in_flight)(const PipelineShape&, std::int64_t stage) = nullptr;
 };
 
 std::span<const PipelineEntry* const> pipeline_schedules();
@@ -68,8 +70,10 @@ std::optional<SlotAt> source_of(const PipelineEntry& entry, const PipelineShape&
 
 // Most micro-batches of one chunk's activations that a stage holds at once, all its chunks together: from each forward to the
 // end of its backward (of its backward_weights where the two are split).
-std::int64_t most_in_flight(const PipelineEntry& entry, const PipelineShape& shape,
-                            std::int64_t stage);
+inline std::int64_t most_in_flight(const PipelineEntry& entry, const PipelineShape& shape,
+                                   std::int64_t stage) {
+  return entry.in_flight(shape, stage);
+}
 
 extern const PipelineEntry kGpipe, kOneForwardOneBackward, kInterleaved, kZeroBubbleH1,
     kZeroBubbleH2, kDualPipe;

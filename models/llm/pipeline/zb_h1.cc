@@ -2,6 +2,8 @@
 // The backward pass is split: gradients of inputs, for which the stage before waits, and gradients of weights, for which
 // nobody does. Stage s puts the latter off by s micro-batches: they fill the bubble at the end, and every stage holds as many
 // micro-batches as the first one of 1F1B does.
+#include <algorithm>
+
 #include "models/llm/pipeline/order.hpp"
 
 namespace weft {
@@ -21,6 +23,8 @@ const PipelineEntry kZeroBubbleH1{
     .idle =
         [](const PipelineShape& shape, const StageTimes& t) {
           return static_cast<double>(shape.stages - 1) * (t.forward + t.backward - t.weights);
-        }};
+        },
+    .in_flight = [](const PipelineShape& shape,
+                    std::int64_t) { return std::min(shape.micro_batches, shape.stages); }};
 
 }  // namespace weft

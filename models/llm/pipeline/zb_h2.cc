@@ -24,6 +24,8 @@ const PipelineEntry kZeroBubbleH2{
         [](const PipelineShape& shape, const StageTimes& t) {
           const double inside = std::max(t.forward + t.backward - 2 * t.weights, 0.0);
           return static_cast<double>(shape.stages - 1) * (t.forward + inside);
-        }};
+        },
+    .in_flight = [](const PipelineShape& shape,
+                    std::int64_t) { return std::min(shape.micro_batches, 2 * shape.stages - 1); }};
 
 }  // namespace weft

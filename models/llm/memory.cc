@@ -18,12 +18,10 @@ constexpr double kContext = 1e9, kCommunicator = 0.5e9, kFragmentation = 0.07;
 
 double as_double(std::int64_t v) { return static_cast<double>(v); }
 
-double expert_tp(const PlanSpec& plan) { return as_double(plan.etp > 0 ? plan.etp : plan.tp); }
-
 StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind) {
   const LayerParameters p = model.parameters(kind);
   return {(p.mixer + p.dense + p.shared) / as_double(plan.tp) + p.router + p.norms,
-          p.experts / (as_double(plan.ep) * expert_tp(plan))};
+          p.experts / (as_double(plan.ep * expert_tp(plan)))};
 }
 
 void add(StageParameters& to, const StageParameters& more, std::int64_t times = 1) {
@@ -104,7 +102,7 @@ class StageMemory {
         activations_(model, training) {
     replicas_ = as_double(plan_.dp.value_or(1) * plan_.cp);
     expert_replicas_ =
-        std::max(replicas_ * as_double(plan_.tp) / (as_double(plan_.ep) * expert_tp(plan_)), 1.0);
+        std::max(replicas_ * as_double(plan_.tp) / (as_double(plan_.ep * expert_tp(plan_))), 1.0);
     groups_ = groups_of(model, chunks_);
     parameters_ = stage_parameters(model, plan_, chunks_);
   }
@@ -142,15 +140,10 @@ class StageMemory {
                        (trained.dense / dense.optimizer + trained.experts / experts.optimizer);
   }
 
-  std::int64_t micro_batches() const {
-    const std::int64_t per_pass = plan_.dp.value_or(1) * plan_.micro_batch;
-    return std::max<std::int64_t>(training_.global_batch / per_pass, 1);
-  }
-
   // In chunks' worth. The peak is reached within the first rounds of a schedule, so that a long step costs no more to look at.
   double in_flight() const {
     constexpr std::int64_t kRounds = 4;
-    const std::int64_t m = micro_batches();
+    const std::int64_t m = micro_batches(training_);
     const auto chunks = static_cast<std::int64_t>(chunks_.size());
     if (stages_ == 1) return as_double(chunks);
     if (plan_.schedule == PipelineSchedule::gpipe) return as_double(m * chunks);
@@ -211,7 +204,7 @@ class StageMemory {
     }
     const double ends = parameters_.total() - all;
     const double weights = fsdp.reshard ? std::min(layer * as_double(1 + fsdp.prefetch), all) : all;
-    const bool whole = !fsdp.reduce_every_micro_batch && micro_batches() > 1;
+    const bool whole = !fsdp.reduce_every_micro_batch && micro_batches(training_) > 1;
     const double gradients = training_.lora_rank ? 0 : whole ? all + ends : 2 * layer;
     return gather * (weights + ends) + reduce * gradients;
   }

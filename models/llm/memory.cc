@@ -18,12 +18,6 @@ constexpr double kContext = 1e9, kCommunicator = 0.5e9, kFragmentation = 0.07;
 
 double as_double(std::int64_t v) { return static_cast<double>(v); }
 
-StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind) {
-  const LayerParameters p = model.parameters(kind);
-  return {(p.mixer + p.dense + p.shared) / as_double(plan.tp) + p.router + p.norms,
-          p.experts / (as_double(plan.ep * expert_tp(plan)))};
-}
-
 void add(StageParameters& to, const StageParameters& more, std::int64_t times = 1) {
   to.dense += as_double(times) * more.dense;
   to.experts += as_double(times) * more.experts;
@@ -102,7 +96,7 @@ class StageMemory {
         activations_(model, training) {
     replicas_ = as_double(plan_.dp.value_or(1) * plan_.cp);
     expert_replicas_ =
-        std::max(replicas_ * as_double(plan_.tp) / (as_double(plan_.ep * expert_tp(plan_))), 1.0);
+        std::max(replicas_ * as_double(plan_.tp) / as_double(plan_.ep * expert_tp(plan_)), 1.0);
     groups_ = groups_of(model, chunks_);
     parameters_ = stage_parameters(model, plan_, chunks_);
   }
@@ -223,6 +217,12 @@ class StageMemory {
 
 }  // namespace
 
+StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind) {
+  const LayerParameters p = model.parameters(kind);
+  return {(p.mixer + p.dense + p.shared) / as_double(plan.tp) + p.router + p.norms,
+          p.experts / as_double(plan.ep * expert_tp(plan))};
+}
+
 StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,
                                  const std::vector<Chunk>& chunks) {
   const LlmSpec& m = model.spec();
@@ -251,8 +251,13 @@ std::vector<MemoryUse> training_memory(const Architecture& model, const Training
                                        const StageLayout& layout) {
   std::vector<MemoryUse> out;
   for (std::size_t stage = 0; stage < layout.size(); ++stage)
-    out.push_back(StageMemory(model, training, layout, stage).use());
+    out.push_back(stage_memory(model, training, layout, stage));
   return out;
+}
+
+MemoryUse stage_memory(const Architecture& model, const TrainingSpec& training,
+                       const StageLayout& layout, std::size_t stage) {
+  return StageMemory(model, training, layout, stage).use();
 }
 
 std::string explain(const MemoryUse& use, double capacity_bytes) {

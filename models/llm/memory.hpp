@@ -35,12 +35,16 @@ struct StageParameters {
   double dense = 0, experts = 0;
   double total() const { return dense + experts; }
 };
+StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind);
 StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,
                                  const std::vector<Chunk>& chunks);
 
 // By stage. `training.plan.dp` must be filled in (check_plan).
 std::vector<MemoryUse> training_memory(const Architecture& model, const TrainingSpec& training,
                                        const StageLayout& layout);
+// Of one stage, for searches.
+MemoryUse stage_memory(const Architecture& model, const TrainingSpec& training,
+                       const StageLayout& layout, std::size_t stage);
 
 // "weights 8.8 GB + gradients ... = 97 GB of 80 GB".
 std::string explain(const MemoryUse& use, double capacity_bytes);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "models/catalog.hpp"
+#include "models/llm/train.hpp"
 #include "models/nccl/library.hpp"
 #include "sim/core/text.hpp"
 #include "tools/cli/file_source.hpp"
@@ -257,6 +258,7 @@ RunContext context(Traffic* traffic) {
     return model;
   };
   out.library = nccl_library();
+  out.models = llm_jobs();
   out.version = "test";
   out.explain = false;
   return out;

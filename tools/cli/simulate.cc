@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "models/catalog.hpp"
+#include "models/llm/train.hpp"
 #include "models/nccl/library.hpp"
 #include "sim/core/loader.hpp"
 #include "tools/cli/file_source.hpp"
@@ -19,6 +20,7 @@ RunContext run_context(Progress& progress) {
   context.algorithms = collective_algorithms();
   context.make_network = make_network;
   context.library = nccl_library();
+  context.models = llm_jobs();
   context.version = WEFT_VERSION;
   context.progress = [&progress](Time now, std::uint64_t events) {
     progress.show(fmt::format("simulated {}   {} events", to_text(now), events));

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/llm/train.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "models/llm/flops.hpp"
+#include "models/llm/memory.hpp"
+#include "models/llm/step.hpp"
+#include "sim/core/check.hpp"
+#include "sim/run/report.hpp"
+#include "sim/run/scenario.hpp"
+
+namespace weft {
+namespace {
+
+constexpr double kSecondsPerDay = 86'400;
+
+// Time over that of a sound GPU, by rank: GPUs that a fault slows down, and the slowest of all when they vary.
+std::vector<double> slowness(const JobSite& site, const std::vector<NodeId>& gpus, double jitter) {
+  const double n = static_cast<double>(gpus.size());
+  // The expected maximum of n normal deviates, first order.
+  const double worst = jitter > 0 && n > 1 ? 1 + jitter * std::sqrt(2 * std::log(n)) : 1;
+  std::vector<double> out;
+  if (worst > 1) out.assign(gpus.size(), worst);
+  for (const FaultSpec& fault : site.scenario.faults) {
+    if (fault.action != FaultAction::slow) continue;
+    const auto node = site.fabric.find_node(fault.target);
+    const auto rank = node ? std::ranges::find(gpus, *node) : gpus.end();
+    if (rank == gpus.end()) continue;
+    if (out.empty()) out.assign(gpus.size(), 1);
+    out[static_cast<std::size_t>(rank - gpus.begin())] /= fault.factor;
+  }
+  return out;
+}
+
+const GpuSpec* one_kind(const JobSite& site, Diagnostics& out) {
+  const GpuSpec& first = site.fabric.gpu_spec(site.gpus.front());
+  for (const NodeId gpu : site.gpus) {
+    if (site.fabric.gpu_spec(gpu).name == first.name) continue;
+    out.error(site.spec.place, site.spec.pointer,
+              fmt::format("not yet: a job over GPUs of two kinds, {} and {}", first.name,
+                          site.fabric.gpu_spec(gpu).name),
+              "place it on one kind");
+    return nullptr;
+  }
+  return &first;
+}
+
+class TrainingJob : public ModelledJob {
+ public:
+  TrainingJob(const JobSite& site, const GpuSpec& gpu, TrainingSpec training, StageLayout layout)
+      : gpu_(gpu),
+        training_(std::move(training)),
+        layout_(std::move(layout)),
+        model_(training_.model),
+        kernels_(gpu_, training_.software),
+        passes_(model_, training_, kernels_),
+        step_({model_, training_, passes_, layout_, RankLayout(training_.plan, training_.order),
+               site.gpus, slowness(site, site.gpus, training_.software.jitter), site.spec.name}) {
+    step_.register_patterns(site.lockstep);
+  }
+
+  void append(Workload& workload, Lockstep& lockstep, OpId start) override {
+    start_ = start;
+    step_.append(workload, lockstep, start);
+  }
+
+  void report(const Executor& executor, const Report&, JobReport& out) const override;
+
+ private:
+  GpuSpec gpu_;
+  TrainingSpec training_;
+  StageLayout layout_;
+  Architecture model_;
+  KernelTimes kernels_;
+  LayerPasses passes_;
+  StepBuilder step_;
+  OpId start_;
+};
+
+std::string share(double part, double whole) {
+  return fmt::format("{:.3g} s ({:.1f} %)", part, whole > 0 ? 100 * part / whole : 0);
+}
+
+Json plan_json(const TrainingSpec& training) {
+  Json out = Json::object();
+  const PlanSpec& plan = training.plan;
+  for (const auto& [name, value] :
+       {std::pair{"tp", plan.tp}, std::pair{"pp", plan.pp}, std::pair{"dp", *plan.dp},
+        std::pair{"ep", plan.ep}, std::pair{"etp", plan.etp > 0 ? plan.etp : plan.tp},
+        std::pair{"cp", plan.cp}, std::pair{"vpp", plan.vpp}, std::pair{"zero", plan.zero},
+        std::pair{"micro_batch", plan.micro_batch},
+        std::pair{"microbatches", micro_batches(training)}})
+    out.set(name, value);
+  out.set("sp", plan.sp);
+  out.set("layout", plan.layout.kind == Json::Kind::null ? Json("even") : plan.layout);
+  out.set("schedule", write_config(plan.schedule));
+  out.set("fsdp", plan.fsdp ? write_config(*plan.fsdp) : Json{});
+  out.set("recompute", write_config(plan.recompute));
+  out.set("overlap", write_config(plan.overlap));
+  out.set("dtype", write_config(training.dtype));
+  return out;
+}
+
+void TrainingJob::report(const Executor& executor, const Report&, JobReport& out) const {
+  const double step = out.time_s;
+  const std::int64_t sequences = training_.global_batch;
+  const double tokens = static_cast<double>(sequences * training_.seq);
+  const double gpus = static_cast<double>(training_.gpus);
+  const bool full = training_.plan.recompute == Recompute::full;
+  const double model_flops =
+      training_flops(model_, training_.flops, training_.seq, sequences, full);
+  const double hardware =
+      hardware_flops(model_, training_.seq, sequences, training_.plan.recompute);
+  const double peak = kernels_.peak_flops(training_.dtype.compute);
+
+  // All replicas' mean; a class counts as often as it has members.
+  StreamTimes mean;
+  double weight = 0;
+  const Time start = executor.times(start_).started;
+  const Time end = start + Time{static_cast<std::int64_t>(step * 1e12 + 0.5)};
+  for (const StepBuilder::Timeline& timeline : step_.timelines()) {
+    const double members = static_cast<double>(timeline.replicas.size());
+    const StreamTimes times = step_.times(executor, timeline, start, end);
+    mean.compute += members * times.compute;
+    mean.bubble += members * times.bubble;
+    for (std::size_t d = 0; d < kDimensions; ++d) mean.exposed[d] += members * times.exposed[d];
+    weight += members;
+  }
+  mean.compute /= weight;
+  mean.bubble /= weight;
+  for (double& exposed : mean.exposed) exposed /= weight;
+
+  const std::vector<MemoryUse> stages = training_memory(model_, training_, layout_);
+  const MemoryUse& fullest = *std::ranges::max_element(stages, {}, &MemoryUse::total);
+  const double capacity = gpu_.memory.value_or(Bytes{0}).value();
+
+  Json& j = out.details = Json::object();
+  j.set("step_time_s", step);
+  j.set("tokens_per_s", tokens / step);
+  j.set("tokens_per_s_per_gpu", tokens / step / gpus);
+  j.set("mfu", model_flops / step / gpus / peak);
+  j.set("model_flops_per_s_per_gpu", model_flops / step / gpus);
+  j.set("bubble_fraction", mean.bubble / step);
+  j.set("compute_s", mean.compute);
+  Json& exposed = j.set("exposed_comm_s", Json::object());
+  Json& bytes = j.set("comm_bytes", Json::object());
+  for (std::size_t d = 0; d < kDimensions; ++d) {
+    exposed.set(dimension_name(static_cast<Dimension>(d)), mean.exposed[d]);
+    bytes.set(dimension_name(static_cast<Dimension>(d)), step_.bytes_by_dimension()[d]);
+  }
+  Json& flops = j.set("flops", Json::object());
+  flops.set("model", model_flops);
+  flops.set("hardware", hardware);
+  flops.set("convention", write_config(training_.flops));
+  flops.set("peak_flops", peak);
+  flops.set("peak_precision", write_config(training_.dtype.compute));
+  Json& memory = j.set("memory_bytes_per_gpu", Json::object());
+  memory.set("weights", fullest.weights);
+  memory.set("gradients", fullest.gradients);
+  memory.set("optimizer", fullest.optimizer);
+  memory.set("activations", fullest.activations);
+  memory.set("buffers", fullest.buffers + fullest.reserve);
+  memory.set("kv_cache", 0.0);
+  memory.set("total", fullest.total());
+  memory.set("capacity", capacity);
+  j.set("fits", fullest.total() <= capacity);
+  Json& folded = j.set("folded", Json::object());
+  folded.set("replicas", *training_.plan.dp);
+  folded.set("classes", std::uint64_t{step_.classes()});
+  Json& algorithms = j.set("algorithms", Json::object());
+  for (std::size_t d = 0; d < kDimensions; ++d) {
+    const std::string name = step_.algorithm(static_cast<Dimension>(d));
+    if (!name.empty()) algorithms.set(dimension_name(static_cast<Dimension>(d)), name);
+  }
+  j.set("plan", plan_json(training_));
+
+  const auto line = [&](std::string what, std::string value) {
+    out.lines.emplace_back(std::move(what), std::move(value));
+  };
+  line("tokens",
+       fmt::format("{:.4g} tokens/s, {:.4g} per GPU", tokens / step, tokens / step / gpus));
+  line("model FLOPs",
+       fmt::format("{:.1f} TFLOP/s per GPU, MFU {:.1f} % of {:.0f} ({}, {})",
+                   model_flops / step / gpus / 1e12, 100 * model_flops / step / gpus / peak,
+                   peak / 1e12, write_config(training_.dtype.compute).text,
+                   write_config(training_.flops).text));
+  line("computing", share(mean.compute, step));
+  for (std::size_t d = 0; d < kDimensions; ++d) {
+    if (mean.exposed[d] > 0.0005 * step)
+      line(fmt::format("waiting for {}", dimension_name(static_cast<Dimension>(d))),
+           share(mean.exposed[d], step));
+  }
+  line("bubble", share(mean.bubble, step));
+  line("memory", explain(fullest, capacity));
+  line("folded", fmt::format("{} replicas in {} class{}", *training_.plan.dp, step_.classes(),
+                             step_.classes() == 1 ? "" : "es"));
+  if (fullest.total() > capacity)
+    out.notes.push_back("does not fit: " + explain(fullest, capacity));
+}
+
+}  // namespace
+
+std::unique_ptr<ModelledJob> make_training(const JobSite& site, Diagnostics& out) {
+  const GpuSpec* gpu = one_kind(site, out);
+  if (gpu == nullptr) return nullptr;
+  TrainingSpec training = *site.spec.training;
+  training.gpus = static_cast<std::int64_t>(site.gpus.size());
+  const Architecture model(training.model);
+  check_plan(model, training, out);
+  if (!out.ok()) return nullptr;
+  StageLayout layout = stage_layout(model, training.plan, out);
+  if (!out.ok()) return nullptr;
+  return std::make_unique<TrainingJob>(site, *gpu, std::move(training), std::move(layout));
+}
+
+JobLibrary llm_jobs() { return {make_training, nullptr}; }
+
+}  // namespace weft

@@ -54,7 +54,8 @@ bool Engine::admit(std::uint32_t in, std::uint32_t out, const Packet& packet) {
       held.headroom += packet.charge;
       if (held.paused == 0) {
         held.paused = 1;
-        deferred_.push_back({in, packet.traffic_class, true});
+        const std::uint32_t cause = blame(in, packet.traffic_class, out, packet);
+        deferred_.push_back({in, cause, packet.traffic_class, true});
         become_eager(in);
       }
       return true;
@@ -84,7 +85,7 @@ void Engine::release(Port& port) {
     if (held.charge - spec.reserve <= std::max<std::int64_t>(0, limit - spec.xon)) {
       held.paused = 0;
       --node.eager;
-      deferred_.push_back({in, port.leaving_class, false});
+      deferred_.push_back({in, kNone, port.leaving_class, false});
     }
   }
 }
@@ -135,23 +136,25 @@ void Engine::send_pauses() {
     event.order = (std::uint64_t{frame.port} << 8) | frame.traffic_class;
     event.target = frame.port;
     event.kind = frame.pause ? kPause : kResume;
-    event.arg = frame.traffic_class;
+    event.arg = (std::uint64_t{frame.cause} << 8) | frame.traffic_class;
     controls_.push(event);
     rearm(back);
   }
   deferred_.clear();
 }
 
-void Engine::hold(std::uint32_t p, std::uint8_t c, bool on) {
+void Engine::hold(std::uint32_t p, std::uint8_t c, bool on, std::uint32_t cause) {
   Port& port = ports_[p];
   advance(p, now_);
   PortStats& stats = stats_[p];
   if (on) {
     port.held |= bit(c);
     ++stats.pauses;
+    pauses_.begin(p, p * options_.classes + c, cause, now_);
     if (stats.paused_since.ps < 0) stats.paused_since = now_;
   } else {
     port.held &= static_cast<std::uint8_t>(~bit(c));
+    pauses_.end(p, p * options_.classes + c, now_);
     port.busy_until = std::max(port.busy_until, now_);
     if (port.held == 0 && stats.paused_since.ps >= 0) {
       stats.paused += now_ - stats.paused_since;
@@ -159,6 +162,7 @@ void Engine::hold(std::uint32_t p, std::uint8_t c, bool on) {
     }
     advance(p, now_);
   }
+  if (port.watched) port_series_.at(p).paused.hold(now_, port.held != 0 ? 1 : 0);
   rearm(p);
 }
 
@@ -168,9 +172,10 @@ void Engine::handle_control(const Event& event) {
   } else if (event.kind == kPull) {
     on_pull_due(event);
   } else if (event.kind == kLeft) {
-    ended_.push_back({event.target, event.arg, now_, 0, true});
+    ended_.push_back({event.target, event.arg, now_, true});
   } else {
-    hold(event.target, static_cast<std::uint8_t>(event.arg), event.kind == kPause);
+    hold(event.target, static_cast<std::uint8_t>(event.arg), event.kind == kPause,
+         static_cast<std::uint32_t>(event.arg >> 8));
   }
 }
 
@@ -178,6 +183,7 @@ void Engine::drop(std::uint32_t p, std::uint32_t k) {
   ++stats_[p].drops;
   if (packets_[k].kind == Kind::data) {
     counters_.dropped += packets_[k].bytes;
+    flows_[packets_[k].flow].ledger.dropped += packets_[k].bytes;
     in_network_ -= packets_[k].bytes;
   }
   free_packet(k);
@@ -199,6 +205,7 @@ void Engine::mark(std::uint32_t q, Packet& packet) {
     if (static_cast<double>(draw >> 11) * 0x1p-53 >= chance) return;
   }
   packet.flags |= kMarked;
+  ++flows_[packet.flow].ledger.marks;
   ++stats_[q].marks;
 }
 

@@ -67,6 +67,7 @@ void Engine::finish_build() {
   stats_.resize(count);
   queues_.resize(count * options_.classes);
   gates_.resize(count * options_.classes);
+  pauses_.size(gates_.size());
   Time reach{0};
   for (std::uint32_t p = 0; p < count; ++p) {
     const PortSpec& spec = specs_[p];
@@ -243,7 +244,10 @@ void Engine::commit(std::uint32_t p, Port& port, std::uint32_t k, Time start) {
     ++stats.control_packets;
     ++counters_.control_hops;
   }
-  if (port.watched) note_queue(p, start);
+  if (port.watched) {
+    note_queue(p, start);
+    port_series_.at(p).sent.add(start, packet.bytes);
+  }
 }
 
 // Of the classes whose packets may leave first: control, else weighted round robin. In a round a class sends up to its weight

@@ -22,10 +22,12 @@
 #include <memory>
 #include <queue>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "models/packet/congestion.hpp"
 #include "models/packet/packet.hpp"
+#include "models/packet/pauses.hpp"
 #include "models/packet/series.hpp"
 #include "models/packet/telemetry.hpp"
 #include "sim/engine/event_queue.hpp"
@@ -93,6 +95,7 @@ struct FlowSpec {
   bool tell_left = false;  // also when the last byte has left
   std::uint64_t label = 0;
   std::uint64_t tag = 0;
+  std::uint64_t account = 0;  // what happens to it is booked under this number
 };
 
 struct EngineOptions {
@@ -123,12 +126,25 @@ struct EngineCounters {
                discarded = 0;  // payload; discarded: by the receiving NIC
 };
 
+// What happened to the flows of one account.
+struct FlowLedger {
+  std::int64_t retransmitted = 0, dropped = 0;  // bytes of payload
+  std::uint64_t marks = 0;
+  bool empty() const { return retransmitted == 0 && dropped == 0 && marks == 0; }
+};
+
+// A watched port over time.
+struct PortSeries {
+  Series queue;   // bytes
+  Series sent;    // bytes of payload as they start to leave
+  Series paused;  // 1 while PFC stops it
+};
+
 struct FlowEnd {
   std::uint32_t flow;
   std::uint64_t tag;
   Time when;
-  std::int64_t retransmitted;  // bytes
-  bool left = false;           // not arrived yet: the last byte has left
+  bool left = false;  // not arrived yet: the last byte has left
 };
 
 class Engine {
@@ -154,9 +170,10 @@ class Engine {
 
   void set_wire(std::uint32_t port, Bandwidth wire, Time now);
 
-  // Records the queue of the port in windows of so long; costs nothing elsewhere.
+  // Records the port in windows of so long; costs nothing elsewhere.
   void watch(std::uint32_t port, Time window);
-  const Series& queue_series(std::uint32_t port) const { return queue_series_.at(port); }
+  const PortSeries& series(std::uint32_t port) const { return port_series_.at(port); }
+  const std::map<std::uint32_t, PortSeries>& watched() const { return port_series_; }
   // Payload that arrived, of flows that asked for it, by tag.
   const std::map<std::uint64_t, Series>& flow_series() const { return flow_series_; }
 
@@ -164,6 +181,12 @@ class Engine {
   const PortSpec& spec(std::uint32_t port) const { return specs_[port]; }
   const PortStats& stats(std::uint32_t port) const { return stats_[port]; }
   const EngineCounters& counters() const { return counters_; }
+  // By account; asks all flows that are not gone yet.
+  const std::unordered_map<std::uint64_t, FlowLedger>& ledgers();
+  // For how long PFC has stopped a class of a port; who stopped whom.
+  Time paused(std::uint32_t port, std::uint8_t traffic_class) const;
+  PauseLog::Edges pause_edges() const { return pauses_.edges(options_.classes, now_); }
+  const PauseLog& pauses() const { return pauses_; }
   std::size_t live_packets() const { return packets_.live(); }
   std::size_t most_packets() const { return packets_.most(); }
   std::size_t memory() const;
@@ -205,6 +228,7 @@ class Engine {
   struct Flow {
     Path path, back;
     std::uint32_t packets = 0, next = 0, acked = 0;  // sender
+    std::uint32_t tried = 0;                         // all before it were sent at least once
     std::uint32_t expected = 0, arrived = 0;         // receiver: NIC in order, memory
     std::uint32_t window = 0, last_bytes = 0, ack_every = 1, since_ack = 0;
     std::uint32_t alive = 0;   // its packets in the network
@@ -218,8 +242,8 @@ class Engine {
     double ps_per_byte = 0;  // pacing; 0: none
     Bandwidth cap{0};
     std::uint64_t listed = 0;  // by first record of the path: in the ring of that port
-    std::uint64_t label = 0, tag = 0;
-    std::int64_t retransmitted = 0;
+    std::uint64_t label = 0, tag = 0, account = 0;
+    FlowLedger ledger;
     // selective: bitmaps of what the receiver has and of what the sender knows of it; what to send again, from `resent` on
     std::vector<std::uint64_t> received, known;
     std::vector<std::uint32_t> resend;
@@ -233,7 +257,7 @@ class Engine {
   };
   enum : std::uint32_t { kPause, kResume, kTimeout, kLeft, kPull };
   struct Deferred {
-    std::uint32_t port;
+    std::uint32_t port, cause;
     std::uint8_t traffic_class;
     bool pause;
   };
@@ -249,7 +273,6 @@ class Engine {
   void fetch_ahead();
   void deliver(std::uint32_t p, std::uint32_t k);
   void enqueue(std::uint32_t q, std::uint32_t k);
-  void note_queue(std::uint32_t p, Time when);
   std::uint32_t choose(const PathHop* records, std::uint32_t count, const Packet& packet);
   Time ready_at(std::uint32_t p, std::uint8_t c) const;
   std::uint8_t pick_class(std::uint32_t p, std::uint8_t classes) const;
@@ -261,10 +284,15 @@ class Engine {
   void wake(std::uint32_t p, Time when);
   Time wire_time(std::uint32_t p, const Packet& packet) const;
   std::uint32_t charge_of(std::uint32_t bytes) const;
-  void hold(std::uint32_t p, std::uint8_t c, bool on);
+  void hold(std::uint32_t p, std::uint8_t c, bool on, std::uint32_t cause);
   void handle_control(const Event& event);
   Queue& queue(std::uint32_t p, std::uint8_t c) { return queues_[p * options_.classes + c]; }
   Gate& gate(std::uint32_t p, std::uint8_t c) { return gates_[p * options_.classes + c]; }
+
+  // observation.cc
+  void note_queue(std::uint32_t p, Time when);
+  void book(Flow& flow);
+  std::uint32_t blame(std::uint32_t in, std::uint8_t c, std::uint32_t out, const Packet& packet);
 
   // buffers.cc
   bool admit(std::uint32_t in, std::uint32_t out, const Packet& packet);
@@ -339,8 +367,10 @@ class Engine {
   TelemetryTable telemetry_;
   std::map<std::uint32_t, Time> pull_free_;  // by port: when the next pull may be sent
   std::uint64_t pull_serial_ = 0;
-  std::map<std::uint32_t, Series> queue_series_;
+  std::map<std::uint32_t, PortSeries> port_series_;
   std::map<std::uint64_t, Series> flow_series_;
+  std::unordered_map<std::uint64_t, FlowLedger> ledger_;  // of flows that are gone
+  PauseLog pauses_;
   EngineCounters counters_;
   Time now_{0};
   std::uint32_t serial_ = 0;

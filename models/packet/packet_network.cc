@@ -42,14 +42,18 @@ std::int64_t header_of(const Fabric& fabric) {
 
 }  // namespace
 
-packet::EngineOptions PacketNetwork::engine_options(const Fabric& fabric, const PacketSpec& spec,
-                                                    std::uint64_t seed) {
+packet::EngineOptions PacketNetwork::engine_options(const NetworkOptions& given) {
+  const Fabric& fabric = *given.fabric;
+  const PacketSpec& spec = *given.packet;
   packet::EngineOptions options;
+  options.classes = given.traffic_classes + 1U;
+  for (const std::int64_t weight : spec.weights)
+    options.weights.push_back(static_cast<std::uint32_t>(weight));
   options.grain = static_cast<std::uint32_t>(grain_of(fabric, spec));
   options.header = static_cast<std::uint32_t>(header_of(fabric));
   options.cell = static_cast<std::uint32_t>(spec.cell.count);
   options.flowlet_gap = spec.flowlet_gap;
-  options.seed = seed;
+  options.seed = given.seed;
   switch (fabric.routing()) {
     case Routing::spray:
       options.spread = packet::Spread::spray;
@@ -68,13 +72,13 @@ PacketNetwork::PacketNetwork(const NetworkOptions& options)
       spec_(*options.packet),
       grain_(grain_of(fabric_, spec_)),
       header_(header_of(fabric_)),
-      engine_(engine_options(fabric_, spec_, options.seed)) {
+      engine_(engine_options(options)) {
   bool ethernet = false;
   for (std::uint32_t l = 0; l < fabric_.link_count() && !ethernet; ++l)
     ethernet = fabric_.link(LinkId{l}).link_class == LinkClass::ethernet;
   setting("grain", to_text(Bytes{grain_}), spec_.grain ? "given" : "MTU of the NICs");
   choose_congestion_control(ethernet);
-  build(options.hypothetical);
+  build(options);
 }
 
 void PacketNetwork::setting(std::string name, std::string value, std::string source) {
@@ -165,6 +169,9 @@ PacketNetwork::Way PacketNetwork::make_way(std::span<const Share> shares) {
     way.round_trip +=
         2 * (link.delay + fabric_.node(link.to).latency) + transfer_time(Bytes{grain_}, link.rate);
   }
+  for (const LinkId l : links) {
+    if (engine_.spec(l.v).guard == packet::Guard::pause) way.pausable.push_back(l.v);
+  }
   way.transport = !back.empty();
   way.path = add_path(links);
   if (way.transport) {
@@ -190,6 +197,9 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
     left_tags_.emplace_back();
     extras_.emplace_back();
     used_.emplace_back();
+    way_.emplace_back();
+    class_.emplace_back();
+    paused_before_.emplace_back();
   } else {
     slot = free_slots_.back();
     free_slots_.pop_back();
@@ -211,6 +221,14 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
   flow.cap = request.cap;
   flow.label = mix64(request.way + 1);
   flow.tag = slot;
+  flow.account = request.tag;
+  way_[slot] = &way;
+  flow.traffic_class = class_[slot] = request.traffic_class;
+  paused_before_[slot].clear();
+  if (!engine_.pauses().empty()) {
+    for (const std::uint32_t p : way.pausable)
+      paused_before_[slot].push_back(engine_.paused(p, flow.traffic_class));
+  }
   flow.tell_left = request.left_tag.has_value();
   if (way.transport) {
     flow.back = way.back;
@@ -248,6 +266,7 @@ void PacketNetwork::gather() {
       continue;
     }
     if (used_[slot] != kNone) connections_[used_[slot]].busy = false;
+    note_pauses(slot);
     if (extras_[slot].ps > 0) {
       late_.push({end.when + extras_[slot], order_++, tags_[slot], slot});
     } else {

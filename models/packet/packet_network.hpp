@@ -18,6 +18,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "models/packet/congestion/catalog.hpp"
@@ -44,6 +45,8 @@ class PacketNetwork final : public NetworkModel {
   std::string why_stuck() const override;
   std::optional<QueueReport> queue_report(std::uint32_t resource) const override;
   std::vector<Setting> settings() const override { return settings_; }
+  bool watch(std::uint32_t resource, Time every) override;
+  Observation observation() override;
 
   const packet::Engine& engine() const { return engine_; }
 
@@ -59,6 +62,7 @@ class PacketNetwork final : public NetworkModel {
     Time round_trip{0};
     bool transport = false, lossy = false;
     std::vector<std::uint32_t> connections;
+    std::vector<std::uint32_t> pausable;  // ports that PFC may stop
   };
   struct Late {
     Time when;
@@ -69,9 +73,8 @@ class PacketNetwork final : public NetworkModel {
     }
   };
 
-  static packet::EngineOptions engine_options(const Fabric& fabric, const PacketSpec& spec,
-                                              std::uint64_t seed);
-  void build(bool hypothetical);
+  static packet::EngineOptions engine_options(const NetworkOptions& options);
+  void build(const NetworkOptions& options);
   packet::PortSpec port_spec(LinkId link);
   double cell_use() const;
   Time paused_of(const packet::PortStats& stats) const;
@@ -86,6 +89,7 @@ class PacketNetwork final : public NetworkModel {
   bool crosses_network(LinkId link) const;
   void setting(std::string name, std::string value, std::string source);
   void gather();
+  void note_pauses(std::uint32_t slot);
 
   const Fabric& fabric_;
   const PacketSpec& spec_;
@@ -100,6 +104,10 @@ class PacketNetwork final : public NetworkModel {
   std::vector<std::uint64_t> tags_, left_tags_;
   std::vector<Time> extras_;
   std::vector<std::uint32_t> used_;  // connection
+  std::vector<const Way*> way_;
+  std::vector<std::uint8_t> class_;
+  std::vector<std::vector<Time>> paused_before_;  // by pausable port of the way; empty: never
+  std::unordered_map<std::uint64_t, FlowObserved> paused_flows_;
   std::vector<Connection> connections_;
   std::vector<std::uint32_t> free_slots_;
   std::vector<Setting> settings_;

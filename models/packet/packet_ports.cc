@@ -30,7 +30,7 @@ bool is_memory(NodeKind kind) {
 
 }  // namespace
 
-void PacketNetwork::build(bool hypothetical) {
+void PacketNetwork::build(const NetworkOptions& options) {
   for (std::uint32_t n = 0; n < fabric_.node_count(); ++n) {
     const Node& node = fabric_.node(NodeId{n});
     packet::NodeSpec made;
@@ -42,12 +42,12 @@ void PacketNetwork::build(bool hypothetical) {
       std::int64_t headroom = 0;
       for (const LinkId l : fabric_.out_links(NodeId{n})) {
         const packet::PortSpec port = port_spec(fabric_.link(l).reverse);
-        if (port.guard == Guard::pause) headroom += port.headroom;
+        if (port.guard == Guard::pause) headroom += port.headroom * options.traffic_classes;
       }
       const std::int64_t buffer = spec_.buffer   ? spec_.buffer->count
                                   : model.buffer ? model.buffer->count
                                                  : 0;
-      if (buffer > 0 && headroom > 0 && !hypothetical) {
+      if (buffer > 0 && headroom > 0 && !options.hypothetical) {
         made.buffer = buffer - headroom;
         if (made.buffer < 4 * grain_) {
           throw LimitReached(fmt::format(

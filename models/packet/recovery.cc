@@ -10,10 +10,7 @@ namespace weft::packet {
 // True when a second try was lost.
 bool Engine::lost(std::uint32_t f, const Packet& nak) {
   Flow& flow = flows_[f];
-  const auto again = [&](std::uint32_t packets) {
-    counters_.retransmitted += packets;
-    flow.retransmitted += std::int64_t{packets} * options_.grain;
-  };
+  const auto again = [&](std::uint32_t packets) { counters_.retransmitted += packets; };
   if (flow.recovery == Recovery::go_back_n) {
     if (flow.next > flow.acked) again(flow.next - flow.acked);
     flow.next = flow.acked;
@@ -54,7 +51,6 @@ void Engine::on_timeout(const Event& event) {
     const std::uint32_t next = flow.next;
     if (flow.recovery == Recovery::go_back_n) {
       counters_.retransmitted += flow.next - flow.acked;
-      flow.retransmitted += std::int64_t{flow.next - flow.acked} * options_.grain;
       flow.next = flow.acked;
       ++flow.turn;  // the same way again might end the same
     } else {
@@ -66,7 +62,6 @@ void Engine::on_timeout(const Event& event) {
       flow.searched = flow.next;
       flow.head_sent = Time{-1};
       counters_.retransmitted += flow.resend.size();
-      flow.retransmitted += static_cast<std::int64_t>(flow.resend.size()) * options_.grain;
     }
     if (flow.congestion) {
       flow.congestion->on_loss({now_, true, false, flow.acked, next});

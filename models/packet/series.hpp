@@ -42,6 +42,7 @@ class Series {
     const double length = static_cast<double>(std::min(window_, last_ - start(i)).ps);
     return length > 0 ? bins_[i].area / length : 0;
   }
+  double sum(std::size_t i) const { return bins_[i].area; }  // of what was added
   double most(std::size_t i) const { return bins_[i].most; }
   Time start(std::size_t i) const { return window_ * static_cast<std::int64_t>(i); }
 

@@ -46,6 +46,7 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
   flow.cap = spec.cap;
   flow.label = spec.label;
   flow.tag = spec.tag;
+  flow.account = spec.account;
   flow.congestion = std::move(spec.congestion);
   flow.telemetry = spec.telemetry;
   flow.pulled = spec.pulled > 0;
@@ -67,7 +68,7 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
   if (flow.packets == 0) {
     flow.ended = true;
     if (flow.prompt) last_left(f, now_);
-    ended_.push_back({f, flow.tag, now_, 0});
+    ended_.push_back({f, flow.tag, now_});
     retire(f);
     return f;
   }
@@ -192,6 +193,7 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
       continue;
     }
     std::uint32_t seq = 0;
+    bool again = true;
     if (flow.resent < flow.resend.size()) {
       seq = flow.resend[flow.resent++];
       if (seq == flow.acked) flow.head_sent = start;
@@ -202,6 +204,8 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
     } else {
       if (flow.next == flow.acked) flow.progress = start;  // nothing was on its way
       seq = flow.next++;
+      again = seq < flow.tried;
+      flow.tried = std::max(flow.tried, flow.next);
     }
     const std::uint32_t k = packets_.take();
     Packet& packet = packets_[k];
@@ -226,6 +230,7 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
     ++flow.used;
     flow.last_sent = start;
     counters_.injected += packet.bytes;
+    if (again) flow.ledger.retransmitted += packet.bytes;
     in_network_ += packet.bytes;
     if (flow.congestion) {
       flow.congestion->on_send(start, packet.bytes);
@@ -368,7 +373,7 @@ void Engine::take_in(std::uint32_t k) {
   if (flow.series != nullptr) flow.series->add(now_, packet.bytes);
   if (++flow.arrived == flow.packets) {
     flow.ended = true;
-    ended_.push_back({f, flow.tag, now_, flow.retransmitted});
+    ended_.push_back({f, flow.tag, now_});
   }
   free_packet(k);
 }
@@ -429,6 +434,7 @@ void Engine::retire(std::uint32_t f) {
   if (!flow.in_use || !flow.ended || flow.alive > 0 || flow.listed != 0) return;
   if (flow.recovery != Recovery::none && flow.acked < flow.packets) return;
   flow.in_use = false;
+  book(flow);
   flow.congestion.reset();
   free_flows_.push_back(f);
 }

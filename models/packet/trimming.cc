@@ -28,6 +28,7 @@ bool Engine::trim(std::uint32_t in, std::uint32_t out, std::uint32_t k) {
   }
   ++stats_[out].trims;
   counters_.dropped += whole.bytes;
+  flows_[whole.flow].ledger.dropped += whole.bytes;
   in_network_ -= whole.bytes;
   return true;
 }
@@ -73,7 +74,6 @@ void Engine::hear_trimmed(std::uint32_t f, std::uint32_t seq) {
   if (seq < flow.acked) return;
   flow.resend.push_back(seq);
   ++counters_.retransmitted;
-  flow.retransmitted += options_.grain;
   list(f);
 }
 

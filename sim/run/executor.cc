@@ -40,7 +40,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
   while (!only_endless_left()) {
     const Time change = changed < changes_.size() ? changes_[changed].when : Time::never();
     const Time own = std::min(queue_.next_time(), change);
-    const Time next = std::min(own, network_.run_until(own));
+    const Time next = std::min(own, network_.run_until(std::min(own, next_look)));
     if (next == Time::never()) {
       // Those on their way; when there are none, those that were never free to start.
       std::string open, closed;
@@ -69,6 +69,12 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
           "nothing can happen any more at {}: {} operations are stuck ({} ...); {}", to_text(now),
           stuck, open,
           why.empty() ? "a link they need is down, or they last beyond the clock" : why));
+    }
+    if (next > next_look) {
+      network_.advance(next_look, arrived);
+      WEFT_CHECK(arrived.empty(), next_look, next);
+      next_look = look(next_look);
+      continue;
     }
     now = next;
     network_.advance(now, arrived);
@@ -152,6 +158,7 @@ void Executor::begin(OpId op, Time now) {
       }
       request.way = operation.way;
       request.wire = way.wire;
+      request.traffic_class = jobs_[job_of_[op.v]].traffic_class;
       network_.start(request, now);
       break;
     }

@@ -23,6 +23,7 @@ struct ExecutorJob {
   Time start{0};
   std::uint32_t iterations = 1;
   bool until_end = false;
+  std::uint8_t traffic_class = 1;
 };
 
 struct JobTimes {
@@ -49,6 +50,10 @@ class Executor {
 
   // Called now and then with the simulated time; a thrown exception ends the run.
   std::function<void(Time now, std::uint64_t events)> progress;
+
+  // Called when the network has come to `next_look` and before anything else happens then; returns when to look again.
+  std::function<Time(Time now)> look;
+  Time next_look = Time::never();
 
   // Runs all jobs. Throws LimitReached and names the unfinished operations when nothing can happen any more.
   void run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledChange> changes);

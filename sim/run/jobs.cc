@@ -127,6 +127,7 @@ void JobBuilder::add_job(const JobSpec& spec, Placement& placement) {
   if (spec.repeat.kind == Json::Kind::integer)
     job.run.iterations = static_cast<std::uint32_t>(spec.repeat.integer);
   job.run.until_end = spec.repeat.is_string();
+  job.run.traffic_class = static_cast<std::uint8_t>(spec.traffic_class);
   label_ = static_cast<std::uint32_t>(workload_.labels.size());
   workload_.labels.push_back(spec.name);
   if (spec.collective) add_collective(spec, job, placement);

@@ -19,6 +19,7 @@
 #include "sim/core/ids.hpp"
 #include "sim/core/share.hpp"
 #include "sim/core/units.hpp"
+#include "sim/run/observation.hpp"
 
 namespace weft {
 
@@ -37,6 +38,7 @@ struct FlowRequest {
   std::optional<std::uint64_t> left_tag;
   std::uint32_t way = 0;  // requests of one number have the same shares
   Time wire{0};           // the part of `latency` that the links and nodes of the way cause
+  std::uint8_t traffic_class = 1;  // packet level: priority, service level or virtual lane
 };
 
 struct FlowDone {
@@ -52,6 +54,7 @@ struct NetworkOptions {
   // Of the packet level only; both outlive the model.
   const Fabric* fabric = nullptr;
   const PacketSpec* packet = nullptr;
+  std::uint8_t traffic_classes = 1;  // in use: 1 .. this many
   std::uint64_t seed = 1;
   bool hypothetical =
       false;  // links beyond any machine: what is derived from their rates need not fit
@@ -115,6 +118,11 @@ class NetworkModel {
   virtual std::string why_stuck() const { return {}; }
   virtual std::optional<QueueReport> queue_report(std::uint32_t /*resource*/) const { return {}; }
   virtual std::vector<Setting> settings() const { return {}; }
+
+  // Records a resource in windows of so long; before the run. False: this model cannot.
+  virtual bool watch(std::uint32_t /*resource*/, Time /*every*/) { return false; }
+  // What was seen, after the run.
+  virtual Observation observation() { return {}; }
 };
 
 }  // namespace weft

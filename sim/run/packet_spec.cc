@@ -44,6 +44,16 @@ void check_packet(const PacketSpec& spec, const Json& packet, const std::string&
               "the receiver asks for single packets, not for all from a gap on",
               "use \"selective\" or leave it out");
   }
+  if (spec.weights.size() > static_cast<std::size_t>(kMostClasses)) {
+    out.error(place("weights"), pointer + "/weights",
+              fmt::format("{} traffic classes", spec.weights.size()),
+              fmt::format("there are at most {}", kMostClasses));
+  }
+  for (const std::int64_t weight : spec.weights) {
+    if (weight >= 1 && weight <= kMostWeight) continue;
+    out.error(place("weights"), pointer + "/weights", fmt::format("{} is not a weight", weight),
+              fmt::format("use 1 to {}", kMostWeight));
+  }
   if (const std::optional<DcqcnSpec>& own = spec.congestion.dcqcn) {
     const auto timer = [&](const char* key, const std::optional<Time>& value) {
       if (!value || *value >= kShortestTimer) return;

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/core/config.hpp"
 #include "sim/fabric/software.hpp"
@@ -58,6 +59,8 @@ constexpr auto enum_names(LossRecovery) {
                                                 {selective, "selective"}}};
 }
 
+inline constexpr std::int64_t kMostClasses = 7;  // of data; class 0 is for acknowledgements
+inline constexpr std::int64_t kMostWeight = 1000;
 inline constexpr Bytes kMostGrain = 16_MiB, kMostCell = 64_KiB;
 
 struct PacketSpec {
@@ -73,6 +76,7 @@ struct PacketSpec {
   Time timeout = 1_ms;
   Time flowlet_gap = 50_us;
   bool cut_through = true;
+  std::vector<std::int64_t> weights;
   template <class V>
   void visit(V&& v) {
     v("grain", grain, "payload of a packet; default: the MTU of the NICs' links, else 4 KiB",
@@ -101,6 +105,8 @@ struct PacketSpec {
     v("flowlet_gap", flowlet_gap, "pause after which a flow may change its path", positive,
       at_most(kMostDelay));
     v("cut_through", cut_through, "switches forward behind the header");
+    v("weights", weights,
+      "packets that traffic classes 1, 2 ... send in turn where they meet; default: one each");
   }
 };
 

@@ -40,6 +40,8 @@ Json to_json(const JobReport& job) {
   } else {
     out.set("mean_rate_gbs", job.mean_rate_gbs);
     out.set("least_rate_gbs", job.least_rate_gbs);
+    out.set("completion_s", to_json(job.completion_s));
+    out.set("slowdown", to_json(job.slowdown));
   }
   if (!job.groups.empty()) {
     Json& groups = out.set("groups", Json::array());
@@ -96,7 +98,13 @@ Json to_json(const Report& report) {
     f.set("start_s", flow.start_s);
     f.set("finish_s", flow.finish_s);
     f.set("rate_gbs", flow.rate_gbs);
-    f.set("retransmitted_bytes", 0);
+    f.set("slowdown", flow.slowdown);
+    f.set("retransmitted_bytes", flow.seen.retransmitted);
+    if (!report.settings.empty()) {
+      f.set("dropped_bytes", flow.seen.dropped);
+      f.set("ecn_marks", flow.seen.marks);
+      f.set("pfc_pause_s", flow.seen.paused.seconds());
+    }
     flows.push(std::move(f));
   }
   Json& links = out.set("links", Json::array());
@@ -115,9 +123,14 @@ Json to_json(const Report& report) {
     }
     links.push(std::move(l));
   }
+  add_json(report.observed, out);
   Json& left_out = out.set("left_out", Json::object());
   left_out.set("flows", std::uint64_t{report.flows_cut});
   left_out.set("links", std::uint64_t{report.links_cut});
+  if (!report.observed.pauses.empty()) {
+    left_out.set("pauses", std::uint64_t{report.observed.pauses_cut});
+    left_out.set("victims", std::uint64_t{report.observed.victims_cut});
+  }
   Json& path = out.set("critical_path", Json::array());
   for (const CriticalStep& step : report.critical_path) {
     Json s = Json::object();
@@ -204,6 +217,14 @@ std::string summary(const Report& report) {
     } else {
       line(fmt::format("{}: {} of {}: {}", job.name, job.kind, bytes_text(job.bytes),
                        time_text(job.time_s)));
+      if (job.completion_s.most > 0) {
+        line(fmt::format(
+            "  flows take {} (median), {} (90 %), {} (99 %), {} at most: {:.2f}, {:.2f}, "
+            "{:.2f}, {:.2f} times as long as alone",
+            time_text(job.completion_s.p50), time_text(job.completion_s.p90),
+            time_text(job.completion_s.p99), time_text(job.completion_s.most), job.slowdown.p50,
+            job.slowdown.p90, job.slowdown.p99, job.slowdown.most));
+      }
     }
     if (job.groups.size() > 1) {
       const auto [fast, slow] = std::ranges::minmax_element(job.groups, {}, &GroupReport::time_s);
@@ -245,6 +266,7 @@ std::string summary(const Report& report) {
     }
     if (report.links_cut > 0) line(fmt::format("... and {} more links", report.links_cut));
   }
+  if (const std::string seen = summary(report.observed); !seen.empty()) out += "\n" + seen;
   if (!report.critical_path.empty()) {
     line("");
     line("critical path");

@@ -13,6 +13,7 @@
 #include "sim/core/units.hpp"
 #include "sim/fabric/fabric.hpp"
 #include "sim/run/network_model.hpp"
+#include "sim/run/observed.hpp"
 
 namespace weft {
 
@@ -33,6 +34,7 @@ struct JobReport {
   std::size_t iterations = 0;
   double algbw_gbs = 0, busbw_gbs = 0;
   double mean_rate_gbs = 0, least_rate_gbs = 0;  // of single flows
+  Distribution completion_s, slowdown;           // of single flows
   std::vector<GroupReport> groups;               // more than one group
   std::vector<std::string> notes;                // "group of one: no traffic"
   // Of training and inference: the keys of their own, and the same as lines for people.
@@ -43,6 +45,8 @@ struct JobReport {
 struct FlowReport {
   std::string id, src, dst;
   double bytes = 0, start_s = 0, finish_s = 0, rate_gbs = 0;
+  double slowdown = 1;  // against the flow alone
+  FlowObserved seen;    // packet level
 };
 
 struct LinkReport {
@@ -85,6 +89,7 @@ struct Report {
   Evidence evidence;
   NetworkCounters network;
   std::vector<Setting> settings;  // of the packet level, as used
+  ObservedReport observed;
   std::vector<Warning> warnings;
   Json effective;  // the resolved scenario
 

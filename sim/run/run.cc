@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/run/jobs.hpp"
+#include "sim/run/observe.hpp"
 
 namespace weft {
 namespace {
@@ -35,6 +36,7 @@ class Run {
         out_(out),
         builder_(fabric, planned_on, scenario, context.algorithms, context.library, context.models,
                  out) {
+    watched_ = watched_links(fabric, scenario, out);
     builder_.build();
   }
 
@@ -45,21 +47,38 @@ class Run {
     options.fabric = &fabric_;
     options.packet = &scenario_.models.packet;
     options.seed = static_cast<std::uint64_t>(scenario_.seed);
+    for (const JobSpec& job : scenario_.jobs) {
+      options.traffic_classes =
+          std::max(options.traffic_classes, static_cast<std::uint8_t>(job.traffic_class));
+    }
     options.hypothetical = &fabric_ != &planned_on_;
     const std::vector<Bandwidth> capacities = fabric_.capacities();
     network_ = context_.make_network(scenario_.fidelity, capacities, options);
     Executor executor(builder_.workload(), *network_);
+    std::optional<LinkSampler> sampler;
+    if (!watched_.empty()) {
+      const Time every = scenario_.observe.links->every;
+      bool by_itself = true;
+      for (const LinkId l : watched_) by_itself = by_itself && network_->watch(l.v, every);
+      if (!by_itself) {
+        sampler.emplace(watched_, every, *network_);
+        executor.next_look = every;
+        executor.look = [&](Time now) { return sampler->look(now); };
+      }
+    }
     executor.progress = context_.progress;
     std::vector<ExecutorJob> jobs;
     for (const JobPlan& job : builder_.jobs()) jobs.push_back(job.run);
     executor.run(jobs, builder_.changes());
-    return make_report(executor);
+    Observation seen = network_->observation();
+    if (sampler) seen.series = sampler->finish(executor.makespan());
+    return make_report(executor, std::move(seen));
   }
 
   std::size_t operation_count() const { return builder_.workload().operations.size(); }
 
  private:
-  Report make_report(const Executor& executor) {
+  Report make_report(const Executor& executor, Observation seen) {
     Report report;
     report.version = context_.version;
     report.scenario = scenario_.name;
@@ -74,7 +93,11 @@ class Run {
     report.settings = network_->settings();
     report.evidence = count_evidence(scenario_.document);
     report.effective = scenario_.document;
-    for (std::size_t j = 0; j < builder_.jobs().size(); ++j) add_job_report(j, executor, report);
+    const auto top = static_cast<std::size_t>(scenario_.observe.top);
+    const Observer observer(fabric_, builder_, executor, std::move(seen));
+    report.observed = observer.report(top);
+    for (std::size_t j = 0; j < builder_.jobs().size(); ++j)
+      add_job_report(j, executor, observer, report);
     add_links(executor, report);
     if (scenario_.observe.critical_path) add_critical_path(executor, report);
     const auto late = [](const ScheduledChange& change) { return change.when.ps > 0; };
@@ -100,7 +123,8 @@ class Run {
     return report;
   }
 
-  void add_job_report(std::size_t j, const Executor& executor, Report& report) {
+  void add_job_report(std::size_t j, const Executor& executor, const Observer& observer,
+                      Report& report) {
     const JobPlan& meta = builder_.jobs()[j];
     const JobSpec& spec = *meta.spec;
     const JobTimes& times = executor.jobs()[j];
@@ -134,6 +158,7 @@ class Run {
     if (meta.modelled) meta.modelled->report(executor, report, job);
     const auto top = static_cast<std::size_t>(scenario_.observe.top);
     std::size_t finished = 0;
+    std::vector<double> times_s, slowdowns;
     for (const FlowPlan& flow : meta.flows) {
       const double start = executor.times(flow.first).started.seconds(),
                    finish = executor.times(flow.last).finished.seconds();
@@ -142,13 +167,22 @@ class Run {
         job.least_rate_gbs = finished == 0 ? rate : std::min(job.least_rate_gbs, rate);
         job.mean_rate_gbs += (rate - job.mean_rate_gbs) / static_cast<double>(++finished);
       }
+      const double ideal = observer.ideal_s(flow),
+                   slowdown = ideal > 0 ? (finish - start) / ideal : 1;
+      if (finish > start) {
+        times_s.push_back(finish - start);
+        slowdowns.push_back(slowdown);
+      }
       if (report.flows.size() >= top) {
         ++report.flows_cut;
         continue;
       }
       report.flows.push_back({flow.id, fabric_.name(flow.src), fabric_.name(flow.dst),
-                              flow.size.value(), start, finish, rate});
+                              flow.size.value(), start, finish, rate, slowdown,
+                              observer.seen_of(flow)});
     }
+    job.completion_s = distribution_of(std::move(times_s));
+    job.slowdown = distribution_of(std::move(slowdowns));
   }
 
   void add_links(const Executor& executor, Report& report) {
@@ -243,6 +277,7 @@ class Run {
   const RunContext& context_;
   const Diagnostics& out_;
   JobBuilder builder_;
+  std::vector<LinkId> watched_;
   std::unique_ptr<NetworkModel> network_;
   double network_traffic_ = 0;
 };

@@ -126,6 +126,7 @@ struct JobSpec {
   std::vector<FlowEntry> flows;
   std::optional<Pattern> pattern;
   std::optional<std::int64_t> queue_pairs;
+  std::int64_t traffic_class = 1;
   // training: as written, and what it means once everything about it could be read
   TrainingKeys training_keys;
   std::optional<TrainingSpec> training;
@@ -161,6 +162,10 @@ struct JobSpec {
     v("queue_pairs", queue_pairs,
       "connections that share each flow evenly, each with a label of its own for hashing",
       between(1, 64));
+    v("traffic_class", traffic_class,
+      "packet level: priority or virtual lane with queues and buffers of its own; shares with "
+      "others by models.packet.weights",
+      between(1, double{kMostClasses}));
     training_keys.visit(v);
     v("checkpoint", checkpoint, "checkpoint traffic", NotYet{"checkpoint traffic"});
     v("requests", requests, "inference requests", NotYet{"inference jobs"});
@@ -204,13 +209,29 @@ struct FaultSpec {
   }
 };
 
+// Links over time.
+struct ObserveLinks {
+  std::string select;
+  Time every = 1_ms;
+  Place place;
+  std::string pointer;
+  template <class V>
+  void visit(V&& v) {
+    v("select", select, "links by a pattern of names (\"leaf0:*\") or by \"tier:NAME\"", required,
+      not_empty);
+    v("every", every, "length of a window; doubles when there would be more than 4096", positive,
+      at_most(kLatest));
+  }
+};
+
 struct ObserveSpec {
-  Json links, baseline, trace;
+  std::optional<ObserveLinks> links;
+  Json baseline, trace;
   bool critical_path = false;
   std::int64_t top = 20;
   template <class V>
   void visit(V&& v) {
-    v("links", links, "time series of links", NotYet{"time series of links"});
+    v("links", links, "bytes, queues and pauses of links over time");
     v("critical_path", critical_path, "the chain of operations that set the time");
     v("top", top, "most links and flows in the report", between(0, 10'000'000));
     v("baseline", baseline, "also run without faults or alone", NotYet{"baselines; use --what-if"});

@@ -92,6 +92,8 @@ std::string differences(const Outcome& engine, const Outcome& reference) {
     compare(out, fmt::format("flow {} ends", f), a.finish.ps, b.finish.ps);
     compare(out, fmt::format("flow {} has left", f), a.left.ps, b.left.ps);
     compare(out, fmt::format("flow {} retransmitted", f), a.retransmitted, b.retransmitted);
+    compare(out, fmt::format("flow {} dropped", f), a.dropped, b.dropped);
+    compare(out, fmt::format("flow {} marks", f), a.marks, b.marks);
   }
   for (std::size_t p = 0; p < reference.ports.size(); ++p) {
     const packet::PortStats &a = engine.ports[p], &b = reference.ports[p];
@@ -139,7 +141,6 @@ Outcome run_engine(const Plan& plan, std::vector<std::uint32_t>* waiting_cycle,
         flow.left = end.when;
       } else {
         flow.finish = end.when;
-        flow.retransmitted = end.retransmitted;
       }
     }
     engine.ended().clear();
@@ -177,7 +178,7 @@ Outcome run_engine(const Plan& plan, std::vector<std::uint32_t>* waiting_cycle,
     spec.cap = planned.spec.cap;
     spec.tell_left = planned.spec.tell_left;
     spec.label = planned.spec.label;
-    spec.tag = f++;
+    spec.tag = spec.account = f++;
     spec.path = engine.add_path(planned.path, planned.path_first);
     if (!planned.back.empty()) spec.back = engine.add_path(planned.back, planned.back_first);
     if (planned.halves) spec.congestion = make_halves(plan.ports[planned.path.front().port].wire);
@@ -188,6 +189,12 @@ Outcome run_engine(const Plan& plan, std::vector<std::uint32_t>* waiting_cycle,
   engine.check_conservation();
   for (std::uint32_t p = 0; p < engine.port_count(); ++p) out.ports.push_back(engine.stats(p));
   out.counters = engine.counters();
+  for (const auto& [account, sum] : engine.ledgers()) {
+    FlowOutcome& flow = out.flows[account];
+    flow.retransmitted = sum.retransmitted;
+    flow.dropped = sum.dropped;
+    flow.marks = sum.marks;
+  }
   if (waiting_cycle != nullptr) *waiting_cycle = engine.waiting_cycle();
   if (live_packets != nullptr) *live_packets = engine.live_packets();
   return out;

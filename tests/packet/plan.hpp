@@ -48,7 +48,8 @@ void give_way(PlannedFlow& flow, const Plan& plan, const std::vector<std::uint32
 
 struct FlowOutcome {
   Time finish = Time::never(), left = Time::never();
-  std::int64_t retransmitted = 0;
+  std::int64_t retransmitted = 0, dropped = 0;  // bytes
+  std::uint64_t marks = 0;
   friend bool operator==(const FlowOutcome&, const FlowOutcome&) = default;
 };
 struct Outcome {

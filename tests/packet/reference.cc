@@ -276,6 +276,7 @@ void Reference::arrive(Index p, Packet packet) {
   if (ports_[p].spec.guard != Guard::credit && !admit(p, q, packet)) {
     ++ports_[q].stats.drops;
     outcome_.counters.dropped += packet.bytes;
+    outcome_.flows[packet.flow].dropped += packet.bytes;
     return;
   }
   packet.may_leave = std::max(now_, now_ + packet.lag - wire_time(ports_[q], packet));
@@ -339,6 +340,7 @@ void Reference::mark(Index q, Packet& packet) {
   }
   packet.marked = true;
   ++ports_[q].stats.marks;
+  ++outcome_.flows[packet.flow].marks;
 }
 
 // PAUSE and XON, behind what the reverse port sends.

@@ -72,8 +72,7 @@ class Reference {
     Time next_time{0}, progress{0}, last_cnp{-1}, head_sent{-1};
     double ps_per_byte = 0;
     Index window = 0, searched = 0;
-    std::int64_t retransmitted = 0;
-    std::vector<bool> listed, received, known;
+    std::vector<bool> listed, received, known, tried;
     std::deque<Index> resend;
     std::unique_ptr<packet::CongestionControl> congestion;
   };
@@ -125,7 +124,7 @@ class Reference {
   void reply(Index f, packet::Kind kind, Index seq, Index beyond, Time sent, bool marked = false);
   void take_in(const Packet& packet);
   void hear(const Packet& packet);
-  void again(Flow& flow, Index packets);
+  void again(Index packets);
   void timeout(Index f);
   void settle_sources(const Flow& flow);
 

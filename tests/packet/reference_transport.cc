@@ -23,6 +23,7 @@ void Reference::start(Index f) {
   flow.listed.assign(flow.plan->path_first, false);
   flow.received.assign(flow.packets, false);
   flow.known.assign(flow.packets, false);
+  flow.tried.assign(flow.packets, false);
   if (flow.plan->halves) flow.congestion = make_halves(plan_.ports[flow.path.front().port].wire);
   pace(flow);
   if (flow.packets == 0) {
@@ -102,6 +103,8 @@ std::optional<Reference::Packet> Reference::next_packet(Index p, Index c) {
     packet.traffic_class = c;
     packet.sent = packet.may_leave = now_;
     packet.bytes = packet.seq + 1 == flow.packets ? flow.last_bytes : plan_.options.grain;
+    if (flow.tried[packet.seq]) outcome_.flows[f].retransmitted += packet.bytes;
+    flow.tried[packet.seq] = true;
     packet.charge = charge_of(packet.bytes);
     packet.hop = flow.path.data();
     while (packet.hop->port != p) ++packet.hop;
@@ -222,7 +225,6 @@ void Reference::take_in(const Packet& packet) {
   outcome_.counters.delivered += packet.bytes;
   if (++flow.arrived < flow.packets) return;
   outcome_.flows[packet.flow].finish = now_;
-  outcome_.flows[packet.flow].retransmitted = flow.retransmitted;
 }
 
 // ---- the sending NIC listens
@@ -245,7 +247,7 @@ void Reference::hear(const Packet& packet) {
   if (newly > 0) flow.progress = now_;
   if (packet.kind == packet::Kind::nak) {
     if (flow.plan->spec.recovery == Recovery::go_back_n) {
-      again(flow, flow.next - flow.acked);
+      again(flow.next - flow.acked);
       flow.next = flow.acked;
     } else if (flow.plan->spec.recovery == Recovery::selective) {
       flow.known[packet.beyond] = true;
@@ -253,7 +255,7 @@ void Reference::hear(const Packet& packet) {
       for (Index seq = std::max(flow.acked, flow.searched); seq < packet.beyond; ++seq) {
         if (flow.known[seq]) continue;
         flow.resend.push_back(seq);
-        again(flow, 1);
+        again(1);
       }
       flow.searched = std::max(flow.searched, packet.beyond);
       twice = flow.head_sent.ps >= 0 && flow.resend.empty() && packet.seq == flow.acked &&
@@ -261,7 +263,7 @@ void Reference::hear(const Packet& packet) {
       if (twice) {
         flow.head_sent = Time{-1};
         flow.resend.push_back(flow.acked);
-        again(flow, 1);
+        again(1);
       }
     }
   }
@@ -276,9 +278,8 @@ void Reference::hear(const Packet& packet) {
   list(f);
 }
 
-void Reference::again(Flow& flow, Index packets) {
+void Reference::again(Index packets) {
   outcome_.counters.retransmitted += packets;
-  flow.retransmitted += std::int64_t{packets} * plan_.options.grain;
 }
 
 void Reference::timeout(Index f) {
@@ -292,7 +293,7 @@ void Reference::timeout(Index f) {
     flow.progress = now_;
     const Index sent = flow.next;
     if (flow.plan->spec.recovery == Recovery::go_back_n) {
-      again(flow, flow.next - flow.acked);
+      again(flow.next - flow.acked);
       flow.next = flow.acked;
     } else {
       flow.resend.clear();
@@ -301,7 +302,7 @@ void Reference::timeout(Index f) {
       }
       flow.searched = flow.next;
       flow.head_sent = Time{-1};
-      again(flow, static_cast<Index>(flow.resend.size()));
+      again(static_cast<Index>(flow.resend.size()));
     }
     if (flow.congestion) {
       flow.congestion->on_loss({now_, true, false, flow.acked, sent});

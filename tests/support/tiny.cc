@@ -86,7 +86,8 @@ class Server {
     if (words.size() > 2) latency = fmt::format(R"(, "latency": "{} {}")", words[2], words.at(3));
     if (words[0] == "gpu") model = R"(, "model": {})";
     if (words[0] == "nic")
-      model = fmt::format(R"(, "model": {{"link": {}}})", link_json(options_.nic));
+      model = fmt::format(R"(, "model": {{"link": {}}})",
+                          link_json(options_.nic, options_.network_class));
     nodes_ += fmt::format(R"({}{{"id": "{}", "kind": "{}"{}{}}})", nodes_.empty() ? "" : ", ",
                           words[1], words[0], latency, model);
     return words[1];
@@ -185,10 +186,11 @@ std::string tiny_text(std::string_view text, const TinyOptions& options) {
   std::string network = options.network;
   if (!network.empty()) {
     if (network.find("\"switch\"") == std::string::npos) {
-      network += fmt::format(R"(, "switch": {{"ports": 64, "link": {}}})", link_json(options.nic));
+      network += fmt::format(R"(, "switch": {{"ports": 64, "link": {}}})",
+                             link_json(options.nic, options.network_class));
     }
     if (options.network.find("\"link\"") == std::string::npos) {
-      network += fmt::format(R"(, "link": {})", link_json(options.cable));
+      network += fmt::format(R"(, "link": {})", link_json(options.cable, options.network_class));
     }
     network = fmt::format(R"(, "network": {{{}}})", network);
   }

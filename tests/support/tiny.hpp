@@ -43,6 +43,7 @@ struct TinyOptions {
   std::string server;   // more members of the server: "peer_access", "staging" ...
   std::string nic = "100 Gb/s, 500 ns";    // the NICs' port
   std::string cable = "100 Gb/s, 500 ns";  // between switches
+  std::string network_class = "c2c";       // of both: "ethernet" has PFC and marks
 };
 std::string single_switch();  // for TinyOptions::network
 std::string leaf_spine(int hosts_per_leaf, int spines, std::string_view routing = "ecmp");

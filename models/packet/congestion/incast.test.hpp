@@ -50,7 +50,7 @@ class Incast {
   double mean_share(std::uint32_t i, std::size_t first, std::size_t last) const;
   double mean_jain(std::size_t first, std::size_t last) const;
   double mean_queue(std::size_t first, std::size_t last) const;
-  const Series& queue() const { return engine_.queue_series(bottleneck_); }
+  const Series& queue() const { return engine_.series(bottleneck_).queue; }
   const PortStats& bottleneck() const { return engine_.stats(bottleneck_); }
   std::uint64_t pauses() const;
   const Engine& engine() const { return engine_; }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine saw, in the terms of those who started the flows.
+#include "models/packet/packet_network.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kMostCulprits = 8;  // of a queue that are told
+
+}  // namespace
+
+bool PacketNetwork::watch(std::uint32_t resource, Time every) {
+  if (resource < engine_.port_count()) engine_.watch(resource, every);
+  return true;
+}
+
+// How long the links of its way were stopped while the flow ran.
+void PacketNetwork::note_pauses(std::uint32_t slot) {
+  if (engine_.pauses().empty()) return;
+  const Way& way = *way_[slot];
+  FlowObserved seen;
+  for (std::size_t i = 0; i < way.pausable.size(); ++i) {
+    const Time before = paused_before_[slot].empty() ? Time{0} : paused_before_[slot][i];
+    const Time paused = engine_.paused(way.pausable[i], class_[slot]) - before;
+    if (paused <= seen.paused) continue;
+    seen.paused = paused;
+    seen.paused_at = way.pausable[i];
+  }
+  if (seen.paused.ps > 0) {
+    paused_flows_[tags_[slot]] = seen;
+  } else {
+    paused_flows_.erase(tags_[slot]);
+  }
+}
+
+Observation PacketNetwork::observation() {
+  Observation out;
+  out.flows = paused_flows_;
+  for (const auto& [tag, sum] : engine_.ledgers()) {
+    FlowObserved& flow = out.flows[tag];
+    flow.retransmitted = sum.retransmitted;
+    flow.dropped = sum.dropped;
+    flow.marks = sum.marks;
+  }
+  for (const auto& [link, edge] : engine_.pause_edges())
+    out.pauses.push_back({link.first, link.second, edge.pauses, edge.time});
+  for (const auto& [cause, hitters] : engine_.pauses().culprits()) {
+    for (const auto& [tag, count] : hitters.ranked()) {
+      if (out.culprits[cause].size() == kMostCulprits) break;
+      out.culprits[cause].push_back(
+          {tag, static_cast<double>(count) / static_cast<double>(hitters.total())});
+    }
+  }
+  for (const auto& [port, watched] : engine_.watched()) {
+    packet::PortSeries series = watched;
+    LinkSeries& link = out.series[port];
+    series.sent.finish(engine_.now());
+    series.queue.finish(engine_.now());
+    series.paused.finish(engine_.now());
+    link.every = series.queue.window();
+    for (std::size_t i = 0; i < series.queue.size(); ++i) {
+      link.bytes.push_back(series.sent.sum(i));
+      link.queue_mean.push_back(series.queue.mean(i));
+      link.queue_most.push_back(series.queue.most(i));
+      link.paused.push_back(series.paused.mean(i));
+    }
+  }
+  return out;
+}
+
+}  // namespace weft

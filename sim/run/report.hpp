@@ -45,7 +45,7 @@ struct JobReport {
 struct FlowReport {
   std::string id, src, dst;
   double bytes = 0, start_s = 0, finish_s = 0, rate_gbs = 0;
-  double slowdown = 1;  // against the flow alone
+  double slowdown = 1;  // against the flow alone; 0: it did not end
   FlowObserved seen;    // packet level
 };
 

@@ -167,8 +167,9 @@ class Run {
         job.least_rate_gbs = finished == 0 ? rate : std::min(job.least_rate_gbs, rate);
         job.mean_rate_gbs += (rate - job.mean_rate_gbs) / static_cast<double>(++finished);
       }
-      const double ideal = observer.ideal_s(flow),
-                   slowdown = ideal > 0 ? (finish - start) / ideal : 1;
+      const double ideal = observer.ideal_s(flow);
+      const bool ended = finish >= start;
+      const double slowdown = !ended ? 0 : ideal > 0 ? (finish - start) / ideal : 1;
       if (finish > start) {
         times_s.push_back(finish - start);
         slowdowns.push_back(slowdown);

@@ -3,34 +3,17 @@
 #include <algorithm>
 #include <numeric>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/tiny.hpp"
+#include "tests/packet_cases/crowd.hpp"
 
 namespace weft {
 namespace {
 
 using testing::HasSubstr;
 
-// Two leaves of eight hosts and one spine in between; seven of leaf 0 send to one host of leaf 1, the eighth to another.
-Report incast(const std::string& members) {
-  test::TinyOptions options;
-  options.servers = 16;
-  options.network = test::leaf_spine(8, 1);
-  options.network_class = "ethernet";
-  options.cable = "800 Gb/s, 500 ns";
-  const Fabric fabric = test::fabric_from("gpu g -- 400 Gb/s, 0 ns -- nic n", options);
-  std::string hogs;
-  for (int i = 0; i < 7; ++i)
-    hogs += fmt::format(R"({}{{"src": "server{}/g", "dst": "server8/g", "size": "4 MB"}})",
-                        i == 0 ? "" : ", ", i);
-  return test::run(fabric, fmt::format(R"("jobs": [{{"name": "hog", "flows": [{}]}},
-        {{"name": "victim", "flows": [{{"src": "server7/g", "dst": "server9/g", "size": "4 MB"}}]}}],
-        {})",
-                                       hogs, members));
-}
+Report incast(const std::string& members) { return test::crowd("ethernet", members); }
 
 constexpr const char* kPfc =
     R"("fidelity": "packet", "models": {"packet": {"buffer": "4 MB", "ecn": {"enabled": false},

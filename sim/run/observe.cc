@@ -89,7 +89,7 @@ Time LinkSampler::look(Time now) {
 
 void LinkSampler::take() {
   for (std::size_t i = 0; i < links_.size(); ++i) {
-    const double carried = network_.carried_bytes(links_[i].v);
+    const double carried = network_.carried_bytes(builder_.representative(links_[i].v));
     bytes_[i].push_back(carried - before_[i]);
     before_[i] = carried;
   }

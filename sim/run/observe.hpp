@@ -23,10 +23,12 @@ std::vector<LinkId> watched_links(const Fabric& fabric, const Scenario& scenario
 class LinkSampler {
  public:
   static constexpr std::size_t kMost = 4096;
-  LinkSampler(std::vector<LinkId> links, Time every, const NetworkModel& network)
+  LinkSampler(std::vector<LinkId> links, Time every, const NetworkModel& network,
+              const JobBuilder& builder)
       : links_(std::move(links)),
         every_(every),
         network_(network),
+        builder_(builder),
         before_(links_.size(), 0.0),
         bytes_(links_.size()) {}
   // At the end of a window; when the next one ends.
@@ -38,6 +40,7 @@ class LinkSampler {
   std::vector<LinkId> links_;
   Time every_, last_{0};
   const NetworkModel& network_;
+  const JobBuilder& builder_;
   std::vector<double> before_;
   std::vector<std::vector<double>> bytes_;  // by link, by window
 };

@@ -61,7 +61,7 @@ class Run {
       bool by_itself = true;
       for (const LinkId l : watched_) by_itself = by_itself && network_->watch(l.v, every);
       if (!by_itself) {
-        sampler.emplace(watched_, every, *network_);
+        sampler.emplace(watched_, every, *network_, builder_);
         executor.next_look = every;
         executor.look = [&](Time now) { return sampler->look(now); };
       }

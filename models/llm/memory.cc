@@ -95,8 +95,7 @@ class StageMemory {
         stage_(static_cast<std::int64_t>(stage)),
         activations_(model, training) {
     replicas_ = as_double(plan_.dp.value_or(1) * plan_.cp);
-    expert_replicas_ =
-        std::max(replicas_ * as_double(plan_.tp) / as_double(plan_.ep * expert_tp(plan_)), 1.0);
+    expert_replicas_ = std::max(as_double(expert_replicas(plan_)), 1.0);
     groups_ = groups_of(model, chunks_);
     parameters_ = stage_parameters(model, plan_, chunks_);
   }
@@ -134,15 +133,11 @@ class StageMemory {
                        (trained.dense / dense.optimizer + trained.experts / experts.optimizer);
   }
 
-  // In chunks' worth. The peak is reached within the first rounds of a schedule, so that a long step costs no more to look at.
+  // In chunks' worth.
   double in_flight() const {
-    constexpr std::int64_t kRounds = 4;
-    const std::int64_t m = micro_batches(training_);
     const auto chunks = static_cast<std::int64_t>(chunks_.size());
     if (stages_ == 1) return as_double(chunks);
-    if (plan_.schedule == PipelineSchedule::gpipe) return as_double(m * chunks);
-    const std::int64_t most = std::min(m, kRounds * stages_);
-    const PipelineShape shape{stages_, chunks, std::max(most, std::int64_t{1})};
+    const PipelineShape shape{stages_, chunks, std::max(micro_batches(training_), std::int64_t{1})};
     return as_double(most_in_flight(pipeline_entry(plan_.schedule), shape, stage_));
   }
 

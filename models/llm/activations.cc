@@ -83,7 +83,7 @@ double Activations::experts() const {
   const double inner = as_double(e.size) / etp;
   const double share = hidden_share() / as_double(model_.spec().hidden);
   double out = inputs() + 2 * 4 * as_double(e.count) * share;  // scores of the router, 32 bit
-  out += copies * ((operand_ + element_) * width + (inputs_per_mlp_ * element_ + operand_) * inner);
+  out += copies * (operand_ * width + (inputs_per_mlp_ * element_ + operand_) * inner);
   if (e.latent_size > 0) out += 2 * element_ * as_double(e.latent_size) * share;
   if (e.shared_size > 0) out += mlp(e.shared_size);
   return out;

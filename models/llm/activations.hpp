@@ -6,7 +6,8 @@
 // Counted:   inputs of norms and matrices, queries, keys, values, the output of attention, both sides of the activation
 //            function, masks of dropout where there is dropout. Inputs of matrices take the bytes of their precision (FP8: 1).
 // Attention: without a flash kernel the matrix of scores too; selective recompute drops it.
-// Experts:   what arrives at one rank when tokens are spread evenly, times the skew or at most the capacity.
+// Experts:   what arrives at one rank when tokens are spread evenly, times the skew or at most the capacity. Outputs are not
+//            kept: the router's weights are applied with the activation function (Megatron-Core).
 // Full recompute keeps the layer's input alone.
 #pragma once
 

@@ -58,14 +58,20 @@ double adapters(const Architecture& model, const PlanSpec& plan, LayerKind kind,
   return rank * ends / as_double(plan.tp);
 }
 
-// Bytes per trained parameter. Narrower gradients are widened for the step.
+// Bytes per trained parameter.
 double optimizer_bytes(const TrainingSpec& training) {
   if (training.optimizer == Optimizer::none) return 0;
   const double number = bytes_of(training.dtype.optimizer);
   const double moments = training.optimizer == Optimizer::sgd ? 1 : 2;
   const double master = bytes_of(training.dtype.param) < number ? 1 : 0;
-  const double wide = bytes_of(training.dtype.grad) < number ? 1 : 0;
-  return (moments + master + wide) * number;
+  return (moments + master) * number;
+}
+
+// Narrower gradients are widened for the optimizer's step, when no activations are left.
+double widened_bytes(const TrainingSpec& training) {
+  const double number = bytes_of(training.dtype.optimizer);
+  const bool steps = training.optimizer != Optimizer::none && !training.plan.offload;
+  return steps && bytes_of(training.dtype.grad) < number ? number : 0;
 }
 
 // Over how many ranks each kind of state is divided.
@@ -128,9 +134,9 @@ class StageMemory {
                     (parameters_.dense / dense.weights + parameters_.experts / experts.weights);
     use_.gradients = bytes_of(dtype.grad) *
                      (trained.dense / dense.gradients + trained.experts / experts.gradients);
-    if (!plan_.offload)
-      use_.optimizer = optimizer_bytes(training_) *
-                       (trained.dense / dense.optimizer + trained.experts / experts.optimizer);
+    const double stepped = trained.dense / dense.optimizer + trained.experts / experts.optimizer;
+    if (!plan_.offload) use_.optimizer = optimizer_bytes(training_) * stepped;
+    widened_ = widened_bytes(training_) * stepped;
   }
 
   // In chunks' worth.
@@ -158,8 +164,10 @@ class StageMemory {
     }
     if (holds(&Chunk::embedding)) kept += activations_.embedding();
     const double loss = holds(&Chunk::loss) ? activations_.loss() : 0;
-    use_.activations = in_flight() * kept / as_double(static_cast<std::int64_t>(chunks_.size())) +
-                       std::max(at_work, loss) + (holds(&Chunk::loss) ? prediction() : 0);
+    const double passes =
+        in_flight() * kept / as_double(static_cast<std::int64_t>(chunks_.size())) +
+        std::max(at_work, loss) + (holds(&Chunk::loss) ? prediction() : 0);
+    use_.activations = std::max(passes, widened_);
   }
 
   double prediction() const {
@@ -204,7 +212,7 @@ class StageMemory {
   const std::vector<Chunk>& chunks_;
   std::int64_t stages_, stage_;
   Activations activations_;
-  double replicas_ = 1, expert_replicas_ = 1;
+  double replicas_ = 1, expert_replicas_ = 1, widened_ = 0;
   std::vector<Group> groups_;
   StageParameters parameters_;
   MemoryUse use_;

@@ -5,7 +5,7 @@
 //   gradients    as many x bytes of `grad`; sharded from ZeRO-2 on
 //   optimizer    a master copy where weights are narrower than the optimizer's numbers, and its moments; sharded from ZeRO-1 on
 //   activations  micro-batches in flight at this stage of the schedule x what each keeps (models/llm/activations), the layer at
-//                work, the loss
+//                work, the loss; or gradients widened for the optimizer's step, if those are more
 //   buffers      layers gathered by FSDP, buckets, what stages and ranks exchange
 //   reserve      context, libraries, fragmentation
 //

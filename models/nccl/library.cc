@@ -85,19 +85,30 @@ NcclSetup setup_of(const NcclSpec& spec, Diagnostics& out) {
   return setup;
 }
 
-PlannedCollective plan(const Fabric& fabric, std::span<const NodeId> gpus, CollectiveKind kind,
-                       Bytes bytes, std::uint32_t root, const NcclSpec& spec) {
+class NcclGroup : public GroupPlanner {
+ public:
+  NcclGroup(const Fabric& fabric, std::span<const NodeId> gpus, const NcclSetup& setup)
+      : communicator_(fabric, {gpus.begin(), gpus.end()}, setup) {}
+
+  PlannedCollective plan(CollectiveKind kind, Bytes bytes, std::uint32_t root) const override {
+    const NcclPlan plan = communicator_.plan(kind, bytes);
+    PlannedCollective out;
+    out.schedule = communicator_.schedule(plan, kind, bytes, root);
+    out.options = communicator_.options(plan);
+    out.algorithm = fmt::format("{}/{}", out.schedule.algorithm, write_config(plan.protocol).text);
+    out.channels = plan.channels;
+    out.notes = communicator_.topology().notes;
+    return out;
+  }
+
+ private:
+  NcclCommunicator communicator_;
+};
+
+std::shared_ptr<const GroupPlanner> join_group(const Fabric& fabric, std::span<const NodeId> gpus,
+                                               const NcclSpec& spec) {
   Diagnostics checked;
-  const NcclSetup setup = setup_of(spec, checked);
-  const NcclCommunicator communicator(fabric, {gpus.begin(), gpus.end()}, setup);
-  const NcclPlan plan = communicator.plan(kind, bytes);
-  PlannedCollective out;
-  out.schedule = communicator.schedule(plan, kind, bytes, root);
-  out.options = communicator.options(plan);
-  out.algorithm = fmt::format("{}/{}", out.schedule.algorithm, write_config(plan.protocol).text);
-  out.channels = plan.channels;
-  out.notes = communicator.topology().notes;
-  return out;
+  return std::make_shared<NcclGroup>(fabric, gpus, setup_of(spec, checked));
 }
 
 }  // namespace
@@ -148,7 +159,7 @@ std::vector<NcclVariableProblem> check_nccl_overrules(const NcclSetup& setup) {
 CollectiveLibrary nccl_library() {
   CollectiveLibrary out;
   out.check = [](const NcclSpec& spec, Diagnostics& problems) { setup_of(spec, problems); };
-  out.plan = plan;
+  out.join = join_group;
   return out;
 }
 

@@ -45,26 +45,58 @@ PlannedCollective plan_own(const AlgorithmEntry& algorithm, const GroupShape& sh
   return out;
 }
 
-CollectivePlanner collective_planner(const Fabric& fabric, Routes& routes, const Scenario& scenario,
+namespace {
+
+class OwnAlgorithms : public GroupPlanner {
+ public:
+  OwnAlgorithms(GroupShape shape, std::span<const AlgorithmEntry* const> algorithms,
+                const Scenario& scenario, Routing routing)
+      : shape_(std::move(shape)), algorithms_(algorithms), scenario_(scenario), routing_(routing) {}
+
+  PlannedCollective plan(CollectiveKind kind, Bytes bytes, std::uint32_t root) const override {
+    const auto found =
+        std::ranges::find(algorithms_, default_algorithm(kind, shape_), &AlgorithmEntry::name);
+    WEFT_CHECK(found != algorithms_.end(), algorithms_.size());
+    CollectiveRequest request{.kind = kind, .size = bytes, .root = root};
+    request.channels =
+        static_cast<std::uint32_t>(std::clamp<std::size_t>(shape_.orders.size(), 1, 64));
+    return plan_own(**found, shape_, request, scenario_, routing_);
+  }
+
+ private:
+  GroupShape shape_;
+  std::span<const AlgorithmEntry* const> algorithms_;
+  const Scenario& scenario_;
+  Routing routing_;
+};
+
+}  // namespace
+
+CollectivePlanner collective_planner(const Fabric& fabric, const Scenario& scenario,
                                      std::span<const AlgorithmEntry* const> algorithms,
                                      const CollectiveLibrary& library) {
-  return [&fabric, &routes, &scenario, algorithms, &library](std::span<const NodeId> gpus,
-                                                             CollectiveKind kind, Bytes size) {
+  struct Known {
+    std::map<std::vector<NodeId>, std::shared_ptr<const GroupPlanner>> groups;
+    std::unique_ptr<Routes> routes;
+  };
+  const auto known = std::make_shared<Known>();
+  const auto join = [&fabric, &scenario, algorithms, &library,
+                     known](std::span<const NodeId> gpus) -> std::shared_ptr<const GroupPlanner> {
     if (library && scenario.fidelity != Fidelity::packet) {
       try {
-        return library.plan(fabric, gpus, kind, size, 0, scenario.nccl.value_or(NcclSpec{}));
+        return library.join(fabric, gpus, scenario.nccl.value_or(NcclSpec{}));
       } catch (const InputError&) {
         if (scenario.nccl) throw;  // asked for by name
       }
     }
-    const GroupShape shape = group_shape(routes, gpus);
-    const auto found =
-        std::ranges::find(algorithms, default_algorithm(kind, shape), &AlgorithmEntry::name);
-    WEFT_CHECK(found != algorithms.end(), algorithms.size());
-    CollectiveRequest request{.kind = kind, .size = size};
-    request.channels =
-        static_cast<std::uint32_t>(std::clamp<std::size_t>(shape.orders.size(), 1, 64));
-    return plan_own(**found, shape, request, scenario, fabric.routing());
+    if (!known->routes) known->routes = std::make_unique<Routes>(fabric);
+    return std::make_shared<OwnAlgorithms>(group_shape(*known->routes, gpus), algorithms, scenario,
+                                           fabric.routing());
+  };
+  return [known, join](std::span<const NodeId> gpus) {
+    auto& group = known->groups[{gpus.begin(), gpus.end()}];
+    if (!group) group = join(gpus);
+    return group;
   };
 }
 

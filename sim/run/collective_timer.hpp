@@ -30,8 +30,8 @@ PlannedCollective plan_own(const AlgorithmEntry& algorithm, const GroupShape& sh
                            Routing routing);
 
 // What jobs of models send with: the scenario's library where the machine's kernels are known, else weft's own algorithms. The
-// arguments outlive the planner.
-CollectivePlanner collective_planner(const Fabric& fabric, Routes& routes, const Scenario& scenario,
+// arguments outlive the planner; groups are remembered.
+CollectivePlanner collective_planner(const Fabric& fabric, const Scenario& scenario,
                                      std::span<const AlgorithmEntry* const> algorithms,
                                      const CollectiveLibrary& library);
 

@@ -249,8 +249,8 @@ void JobBuilder::append_modelled() {
 bool JobBuilder::add_planned_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) {
   PlannedCollective planned;
   try {
-    planned = library_.plan(planned_on_, group.gpus, *spec.collective, *spec.size,
-                            static_cast<std::uint32_t>(spec.root), *scenario_.nccl);
+    planned = library_.join(planned_on_, group.gpus, *scenario_.nccl)
+                  ->plan(*spec.collective, *spec.size, static_cast<std::uint32_t>(spec.root));
   } catch (const InputError& problem) {
     // "error: FACT\n    CURE\n": said again at the place of the job.
     std::string_view text = problem.what();

@@ -50,7 +50,7 @@ class JobBuilder {
   // its choices.
   JobBuilder(const Fabric& fabric, const Fabric& planned_on, const Scenario& scenario,
              std::span<const AlgorithmEntry* const> algorithms, const CollectiveLibrary& library,
-             const JobLibrary& models, Diagnostics& out)
+             const JobLibrary& models, CollectivePlanner planner, Diagnostics& out)
       : fabric_(fabric),
         planned_on_(planned_on),
         scenario_(scenario),
@@ -60,9 +60,7 @@ class JobBuilder {
         out_(out),
         routes_(fabric),
         builder_(routes_, workload_),
-        lockstep_(routes_, workload_,
-                  collective_planner(planned_on, routes_, scenario, algorithms, library),
-                  scenario.fidelity == Fidelity::packet) {}
+        lockstep_(routes_, workload_, std::move(planner), scenario.fidelity == Fidelity::packet) {}
 
   // Throws InputError with every problem of every job.
   void build();

@@ -26,14 +26,22 @@ struct PlannedCollective {
   std::vector<std::string> notes;  // what a person should know about this group
 };
 
+// One group as a library sees it; what it must know of the machine is found once. Lives no longer than the fabric.
+class GroupPlanner {
+ public:
+  virtual ~GroupPlanner() = default;
+  // Throws InputError.
+  virtual PlannedCollective plan(CollectiveKind, Bytes, std::uint32_t root) const = 0;
+};
+
 struct CollectiveLibrary {
   // Reports what the library does not take, at its place in the file.
   std::function<void(const NcclSpec&, Diagnostics&)> check;
-  // One operation of one group, ranks in order. Throws InputError. The spec has been checked.
-  std::function<PlannedCollective(const Fabric&, std::span<const NodeId> gpus, CollectiveKind,
-                                  Bytes, std::uint32_t root, const NcclSpec&)>
-      plan;
-  explicit operator bool() const { return static_cast<bool>(plan); }
+  // Ranks in order. Throws InputError. The spec has been checked.
+  std::function<std::shared_ptr<const GroupPlanner>(const Fabric&, std::span<const NodeId> gpus,
+                                                    const NcclSpec&)>
+      join;
+  explicit operator bool() const { return static_cast<bool>(join); }
 };
 
 // A job whose operations models make: sim knows its keys, not what a layer is. First it registers what it sends, so that what

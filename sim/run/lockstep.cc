@@ -44,7 +44,9 @@ PlannedCollective& Lockstep::planned(const Group& group, const Shape& shape, Col
                                      Bytes size, bool one_way) {
   auto found = plans_.find({shape, kind, size.count, one_way});
   if (found != plans_.end()) return found->second;
-  PlannedCollective plan = planner_(group, kind, size);
+  auto& planner = planners_[shape];
+  if (!planner) planner = planner_(group);
+  PlannedCollective plan = planner->plan(kind, size, 0);
   if (one_way) {
     for (Phase& phase : plan.schedule.phases) {
       for (Channel& channel : phase.channels) {

@@ -29,9 +29,9 @@
 
 namespace weft {
 
-// How one group carries out one collective: what the scenario's library or weft's own algorithms do.
+// Who plans the collectives of a group.
 using CollectivePlanner =
-    std::function<PlannedCollective(std::span<const NodeId> gpus, CollectiveKind, Bytes)>;
+    std::function<std::shared_ptr<const GroupPlanner>(std::span<const NodeId> gpus)>;
 
 class Lockstep {
  public:
@@ -91,6 +91,7 @@ class Lockstep {
   Workload scratch_;
   std::unique_ptr<CollectiveBuilder> builder_;
   std::vector<Pattern> patterns_;
+  std::map<Shape, std::shared_ptr<const GroupPlanner>> planners_;  // of the first group of a shape
   std::map<std::tuple<Shape, CollectiveKind, std::int64_t, bool>, PlannedCollective> plans_;
   std::map<std::tuple<CollectiveKind, std::int64_t, bool, std::uint64_t>, std::uint32_t> known_;
   std::unique_ptr<ResourceClasses> classes_;

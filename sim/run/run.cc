@@ -28,14 +28,14 @@ JobKind kind_of(const JobSpec& spec) {
 class Run {
  public:
   Run(const Fabric& fabric, const Fabric& planned_on, const Scenario& scenario,
-      const RunContext& context, Diagnostics& out)
+      const RunContext& context, const CollectivePlanner& planner, Diagnostics& out)
       : fabric_(fabric),
         planned_on_(planned_on),
         scenario_(scenario),
         context_(context),
         out_(out),
         builder_(fabric, planned_on, scenario, context.algorithms, context.library, context.models,
-                 out) {
+                 planner, out) {
     watched_ = watched_links(fabric, scenario, out);
     builder_.build();
   }
@@ -285,13 +285,13 @@ class Run {
 
 // What the scenario would gain if each tier that carries traffic were not in the way, by running it again without.
 void explain(const Fabric& fabric, const Scenario& scenario, const RunContext& context,
-             Report& report) {
+             const CollectivePlanner& planner, Report& report) {
   report.explained = true;
   for (std::size_t i = 0; i < report.bottlenecks.size(); ++i) {
     Fabric faster = fabric;
     faster.speed_up(report.tiers[i].first, report.tiers[i].second, kAsGoodAsInfinite);
     Diagnostics quiet;
-    Run again(faster, fabric, scenario, context, quiet);
+    Run again(faster, fabric, scenario, context, planner, quiet);
     const Report other = again.execute();
     report.bottlenecks[i].gain_if_infinite_s = std::max(0.0, report.time_s - other.time_s);
   }
@@ -324,12 +324,14 @@ double busbw_factor(CollectiveKind kind, std::size_t ranks) {
 
 Report run_on(const Fabric& fabric, const Scenario& scenario, const RunContext& context,
               Diagnostics& out) {
-  Run run(fabric, fabric, scenario, context, out);
+  const CollectivePlanner planner =
+      collective_planner(fabric, scenario, context.algorithms, context.library);
+  Run run(fabric, fabric, scenario, context, planner, out);
   Report report = run.execute();
   if (context.explain && fabric.link_count() <= kMostExplainedLinks &&
       run.operation_count() <= kMostExplainedOps &&
       (scenario.fidelity != Fidelity::packet || report.events <= kMostExplainedEvents)) {
-    explain(fabric, scenario, context, report);
+    explain(fabric, scenario, context, planner, report);
   }
   return report;
 }

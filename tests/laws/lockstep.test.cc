@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "models/catalog.hpp"
-#include "sim/run/executor.hpp"
 #include "sim/run/collective_timer.hpp"
+#include "sim/run/executor.hpp"
 #include "tests/support/tiny.hpp"
 
 namespace weft {
@@ -21,28 +21,17 @@ struct Outcome {
   std::size_t operations = 0, shares = 0;
 };
 
-PlannedCollective ring(Routes& routes, std::span<const NodeId> gpus, CollectiveKind kind,
-                       Bytes size) {
-  const GroupShape shape = group_shape(routes, gpus);
-  const auto algorithms = collective_algorithms();
-  const auto found =
-      std::ranges::find(algorithms, default_algorithm(kind, shape), &AlgorithmEntry::name);
-  PlannedCollective out;
-  out.schedule = (*found)->build({.kind = kind, .size = size, .channels = 2}, shape);
-  out.options.routing = routes.fabric().routing();
-  return out;
+CollectivePlanner rings(const Fabric& fabric) {
+  static const Scenario kPlain;
+  static const CollectiveLibrary kNone;
+  return collective_planner(fabric, kPlain, collective_algorithms(), kNone);
 }
 
 Outcome run(const Fabric& fabric, CollectiveKind kind, Bytes size,
             const std::vector<std::vector<Lockstep::Group>>& together) {
   Routes routes(fabric);
   Workload workload;
-  Lockstep lockstep(
-      routes, workload,
-      [&](std::span<const NodeId> gpus, CollectiveKind k, Bytes s) {
-        return ring(routes, gpus, k, s);
-      },
-      false);
+  Lockstep lockstep(routes, workload, rings(fabric), false);
   std::vector<std::uint32_t> patterns;
   for (const auto& groups : together) patterns.push_back(lockstep.collective(kind, size, groups));
   const std::vector<Bandwidth> capacities = fabric.capacities();
@@ -105,12 +94,7 @@ TEST(Lockstep, APatternIsFoundOnce) {
   const Fabric fabric = test::catalogue_fabric("hgx-h100");
   Routes routes(fabric);
   Workload workload;
-  Lockstep lockstep(
-      routes, workload,
-      [&](std::span<const NodeId> gpus, CollectiveKind k, Bytes s) {
-        return ring(routes, gpus, k, s);
-      },
-      false);
+  Lockstep lockstep(routes, workload, rings(fabric), false);
   const auto groups = groups_of(fabric, 4, 1);
   const auto first = lockstep.collective(CollectiveKind::all_gather, 1_MiB, groups);
   EXPECT_EQ(lockstep.collective(CollectiveKind::all_gather, 1_MiB, groups), first);
@@ -129,12 +113,7 @@ TEST(Lockstep, SendsGoOneWay) {
   const Fabric fabric = test::catalogue_fabric("hgx-h100");
   Routes routes(fabric);
   Workload workload;
-  Lockstep lockstep(
-      routes, workload,
-      [&](std::span<const NodeId> gpus, CollectiveKind k, Bytes s) {
-        return ring(routes, gpus, k, s);
-      },
-      false);
+  Lockstep lockstep(routes, workload, rings(fabric), false);
   const auto gpus = fabric.gpus();
   const auto send = lockstep.sends(64_MiB, {{gpus[0], gpus[1]}, {gpus[2], gpus[3]}});
   const std::vector<Bandwidth> capacities = fabric.capacities();

@@ -37,6 +37,32 @@ TEST(Llms, HaveThePublishedParameters) {
     EXPECT_EQ(Architecture(llm(name)).total(), parameters) << name;
 }
 
+// Sizes in the names: total and per token.
+TEST(Llms, HaveTheSizesOfTheirNames) {
+  struct Size {
+    const char* name;
+    double total, active;
+  };
+  const Size sizes[] = {{"llama-4-scout", 108e9, 17e9},
+                        {"llama-4-maverick", 400e9, 17e9},
+                        {"gpt3-5b", 5e9, 5e9},
+                        {"gpt3-20b", 20e9, 20e9},
+                        {"gpt3-175b", 175e9, 175e9},
+                        {"nemotron-8b", 8.5e9, 8.5e9},
+                        {"nemotron-4-15b", 15.6e9, 15.6e9},
+                        {"nemotron-4-340b", 341e9, 341e9},
+                        {"internlm-7b", 7.3e9, 7.3e9},
+                        {"megatron-1.7b", 1.7e9, 1.7e9},
+                        {"megatron-145.6b", 145.6e9, 145.6e9},
+                        {"megatron-529.6b", 529.6e9, 529.6e9},
+                        {"megatron-1008b", 1008e9, 1008e9}};
+  for (const Size& size : sizes) {
+    const Architecture model(llm(size.name));
+    EXPECT_NEAR(model.total(), size.total, 0.03 * size.total) << size.name;
+    EXPECT_NEAR(model.active(), size.active, 0.03 * size.active) << size.name;
+  }
+}
+
 // What a published config.json says is what the catalogue says, beside names and sources.
 TEST(Llms, AreTheirPublishedConfigs) {
   const std::string folder = WEFT_SOURCE_DIR "/tests/import_logs/data/hf/";

@@ -132,14 +132,26 @@ bool is_zero(const Json& value) {
                                            : value.is_number() && value.number == 0;
 }
 
-// What `json` says beyond `plain`; in the objects within it, beyond zeros.
+// The defaults of an object within a model.
+Json inner_defaults(std::string_view key) {
+  if (key == "latent") return write_config(LatentAttention{});
+  if (key == "experts") return write_config(ExpertsSpec{});
+  if (key == "mamba") return write_config(MambaSpec{});
+  return {};
+}
+
+bool is_same(const Json* a, const Json& b) { return a != nullptr && to_text(*a) == to_text(b); }
+
+// What `json` says beyond `plain`. Objects within it are written whole, but for zeros that are defaults.
 Json beyond(const Json& json, const Json& plain) {
   Json out = Json::object();
   for (const JsonMember& member : json.members) {
-    const Json* same = plain.find(member.key);
-    if (same != nullptr && to_text(*same) == to_text(member.value)) continue;
+    if (is_same(plain.find(member.key), member.value)) continue;
     Json& value = out.set(member.key, member.value);
-    std::erase_if(value.members, [](const JsonMember& inner) { return is_zero(inner.value); });
+    const Json defaults = inner_defaults(member.key);
+    std::erase_if(value.members, [&](const JsonMember& inner) {
+      return is_zero(inner.value) && is_same(defaults.find(inner.key), inner.value);
+    });
   }
   return out;
 }

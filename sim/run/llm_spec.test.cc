@@ -49,6 +49,12 @@ TEST(LlmSpec, WritesWhatItReads) {
   EXPECT_EQ(written.find("latent")->find("q_rank")->integer, 8);
 }
 
+TEST(LlmSpec, WritesAZeroThatIsNoDefault) {
+  const Read read(own(R"("intermediate": 1, "latent": {"rope_dim": 0})"));
+  EXPECT_EQ(write_llm(read.spec).find("latent")->find("rope_dim")->integer, 0);
+  EXPECT_EQ(write_llm(read.spec).find("latent")->find("q_rank"), nullptr);
+}
+
 TEST(LlmSpec, RefusesWhatDoesNotGoTogether) {
   EXPECT_THAT(problems_of(own(R"("intermediate": 1, "kv_heads": 3)")),
               HasSubstr("/kv_heads: 3 heads of keys and values do not divide 8 heads"));

@@ -146,12 +146,14 @@ void TrainingJob::report(const Executor& executor, const Report&, JobReport& out
   j.set("model_flops_per_s_per_gpu", model_flops / step / gpus);
   j.set("bubble_fraction", mean.bubble / step);
   j.set("compute_s", mean.compute);
-  Json& exposed = j.set("exposed_comm_s", Json::object());
-  Json& bytes = j.set("comm_bytes", Json::object());
+  Json exposed = Json::object(), bytes = Json::object();
   for (std::size_t d = 0; d < kDimensions; ++d) {
-    exposed.set(dimension_name(static_cast<Dimension>(d)), mean.exposed[d]);
-    bytes.set(dimension_name(static_cast<Dimension>(d)), step_.bytes_by_dimension()[d]);
+    const auto name = dimension_name(static_cast<Dimension>(d));
+    exposed.set(name, mean.exposed[d]);
+    bytes.set(name, step_.bytes_by_dimension()[d]);
   }
+  j.set("exposed_comm_s", std::move(exposed));
+  j.set("comm_bytes", std::move(bytes));
   Json& flops = j.set("flops", Json::object());
   flops.set("model", model_flops);
   flops.set("hardware", hardware);

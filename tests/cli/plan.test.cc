@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft plan: what it finds is what `weft run` finds, and what cannot be is refused.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "tests/cli/cli_test.hpp"
+
+namespace weft {
+namespace {
+
+using cli_test::weft_cli;
+using testing::HasSubstr;
+
+const std::vector<std::string> kSmall{"plan",     "--llm",  "gpt-1536x16", "--fabric",
+                                      "hgx-h100", "--gpus", "8",           "--global-batch",
+                                      "32",       "--seq",  "1024"};
+
+std::vector<std::string> with(std::vector<std::string> args, const std::vector<std::string>& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+double number(const Json& row, const char* key) { return row.find(key)->number; }
+
+TEST(PlanCommand, BestFirstWithWhatItCosts) {
+  const auto outcome = weft_cli(with(kSmall, {"--json", "--simulate", "0"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = cli_test::document(outcome);
+  EXPECT_GT(number(json, "candidates_tried"), 100);
+  const auto& plans = json.find("plans")->items;
+  ASSERT_EQ(plans.size(), 5u);
+  double before = 0;
+  for (const Json& row : plans) {
+    EXPECT_GE(number(row, "step_time_s"), before);
+    before = number(row, "step_time_s");
+    EXPECT_GT(number(row, "mfu"), 0.01);
+    EXPECT_LT(number(row, "mfu"), 1);
+    EXPECT_GT(number(row, "memory_bytes"), 1e9);
+    EXPECT_FALSE(row.find("bottleneck")->text.empty());
+  }
+}
+
+// The two clocks tell the same time.
+TEST(PlanCommand, EstimatesAreCloseToTheSimulatedStep) {
+  for (const char* const fixed : {"tp=1", "tp=4", "pp=4"}) {
+    const auto outcome =
+        weft_cli(with(kSmall, {"--json", "--simulate", "6", "--top", "6", "--fix", fixed}));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json json = cli_test::document(outcome);
+    for (const Json& row : json.find("plans")->items) {
+      EXPECT_EQ(row.find("fidelity")->text, "fluid");
+      EXPECT_NEAR(number(row, "estimated_step_time_s") / number(row, "step_time_s"), 1, 0.05)
+          << to_text(*row.find("plan"), 0);
+    }
+  }
+}
+
+TEST(PlanCommand, RunTakesTheScenarioItWrites) {
+  const std::string path = testing::TempDir() + "/weft-plan-scenario.json";
+  const auto planned =
+      weft_cli(with(kSmall, {"--json", "--simulate", "1", "--top", "1", "--scenario", path}));
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  const auto ran = weft_cli({"run", path, "--json", "--quick"});
+  std::filesystem::remove(path);
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Json planned_json = cli_test::document(planned), ran_json = cli_test::document(ran);
+  const double step = number(ran_json.find("jobs")->items[0], "step_time_s");
+  EXPECT_DOUBLE_EQ(step, number(planned_json.find("plans")->items[0], "step_time_s"));
+}
+
+TEST(PlanCommand, FixedKeysAreKept) {
+  const auto outcome = weft_cli(
+      with(kSmall, {"--json", "--simulate", "0", "--fix", "tp=2", "--fix", "recompute=full"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = cli_test::document(outcome);
+  for (const Json& row : json.find("plans")->items) {
+    EXPECT_EQ(row.find("plan")->find("tp")->integer, 2);
+    EXPECT_EQ(row.find("plan")->find("recompute")->text, "full");
+  }
+}
+
+// Case L08: 70B on eight A100 does not fit, and the sum says why.
+TEST(CaseL08, TooBigSaysWhatItNeeds) {
+  const auto outcome = weft_cli({"plan", "--llm", "llama-3-70b", "--fabric", "hgx-a100", "--gpus",
+                                 "8", "--global-batch", "64", "--seq", "4096"});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("does not fit"));
+  EXPECT_THAT(outcome.err, HasSubstr("weights"));
+  EXPECT_THAT(outcome.err, HasSubstr("optimizer"));
+}
+
+TEST(PlanCommand, WhatCannotBeIsRefused) {
+  const auto refused = [](const std::vector<std::string>& more, const std::string& words) {
+    const auto outcome = weft_cli(with(kSmall, more));
+    EXPECT_EQ(outcome.code, 2) << outcome.out;
+    EXPECT_THAT(outcome.err, HasSubstr(words));
+    EXPECT_TRUE(outcome.out.empty());
+  };
+  refused({"--mode", "inference"}, "not yet: plans for inference");
+  refused({"--fix", "tpp=8"}, "/plan/tpp: unknown key, did you mean \"tp\"?");
+  refused({"--fix", "tp"}, "is not KEY=VALUE");
+  refused({"--fix", "tp=3"}, "no plan keeps all rules");
+  refused({"--job", "/attention=flash9"}, "flash9");
+}
+
+}  // namespace
+}  // namespace weft

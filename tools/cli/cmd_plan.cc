@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft plan: the fastest ways to spread a model over GPUs. Every legal plan that fits the memory is estimated; the best are
+// simulated at fluid level and ordered by that.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "models/catalog.hpp"
+#include "models/llm/fabric_times.hpp"
+#include "models/llm/flops.hpp"
+#include "models/llm/search.hpp"
+#include "models/nccl/library.hpp"
+#include "sim/core/loader.hpp"
+#include "tools/cli/cli.hpp"
+#include "tools/cli/file_source.hpp"
+#include "tools/cli/output.hpp"
+#include "tools/cli/plan_output.hpp"
+#include "tools/cli/simulate.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kDefaultSeq = 4096, kDefaultTokens = std::int64_t{4} << 20;
+constexpr std::int64_t kFewGpus = 1024;  // up to here a simulated step costs little
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class PlanCommand final : public Command {
+ public:
+  void add(CLI::App& app) override {
+    app.add_option("--llm", llm_, "a language model, or a config.json")->required();
+    app.add_option("--fabric", fabric_, "a fabric or server; servers are added up to --gpus")
+        ->required();
+    app.add_option("--gpus", gpus_, "number of GPUs")->required()->check(CLI::Range(1, 10'000'000));
+    app.add_option("--global-batch", batch_,
+                   "sequences per step; default: about 4 Mi tokens, a multiple of the GPUs' power "
+                   "of two")
+        ->check(CLI::Range(1, 1'000'000'000));
+    app.add_option("--seq", seq_, "tokens of a sequence; default 4096, or what the model takes")
+        ->check(CLI::Range(1, 1'000'000'000));
+    app.add_option("--mode", mode_, "training; inference is not there yet");
+    app.add_option("--top", top_, "plans to show, default 5")->check(CLI::Range(1, 1000));
+    app.add_option("--fix", fixed_, "a key of the plan that is not searched: tp=8, recompute=full")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    app.add_option("--job", job_sets_, "another key of the job: /dtype/compute=fp8")
+        ->type_name("PTR=VALUE")
+        ->allow_extra_args(false);
+    app.add_flag("--tp-across-servers", tp_across_, "tensor parallel groups may leave a server");
+    app.add_option("--simulate", simulate_,
+                   "plans to check at fluid level, default 8, and none beyond 1024 GPUs")
+        ->check(CLI::Range(0, 1000));
+    app.add_option("--scenario", scenario_, "write a scenario of the best plan, for `weft run`");
+    add_set_option(app, sets_);
+    add_json_flag(app, json_);
+  }
+
+  int run(Io& io) override {
+    const double start = now_s();
+    Diagnostics diagnostics;
+    if (mode_ != "training")
+      diagnostics.error({}, "--mode", fmt::format("not yet: plans for {}", mode_), "training");
+    diagnostics.throw_if_errors();
+    const LoadedFabric loaded = load(diagnostics);
+    const Fabric& fabric = loaded.fabric;
+    Configs files(find_configs_root());
+    Loader loader(files, diagnostics);
+    Scenario scenario = read(loader, loaded.document, diagnostics);
+    TrainingSpec& training = *scenario.jobs.front().training;
+
+    Placement placement(fabric, 1);
+    const auto gpus = placement.take(static_cast<std::size_t>(gpus_), PlacementPolicy::packed, 0);
+    const GpuSpec& gpu = fabric.gpu_spec(gpus->front());
+    check_kernels(gpu, training.software, training.dtype, {}, "/job", diagnostics);
+    diagnostics.throw_if_errors();
+    io.err << diagnostics.text();
+
+    const Architecture model(training.model);
+    const KernelTimes kernels(gpu, training.software);
+    Progress progress(io.err);
+    RunContext context = run_context(progress);
+    context.explain = false;
+    Routes routes(fabric);
+    CollectiveTimer timer(fabric, routes,
+                          collective_planner(fabric, scenario, context.algorithms, context.library),
+                          [&](std::span<const Bandwidth> capacities) {
+                            return context.make_network(Fidelity::fluid, capacities, {});
+                          });
+    FabricTimes times(fabric, timer, *gpus);
+    const SearchLimits limits = search_limits(fabric, *gpus, gpu, training, progress);
+    const SearchResult found = search_plans(model, training, kernels, times, limits);
+    const double searched = now_s() - start;
+
+    const bool experts = training.model.experts.has_value();
+    if (found.best.empty()) return nothing_fits(io, found, model, training, limits);
+    std::vector<RankedPlan> rows =
+        simulate(found, fabric, scenario, context, progress, diagnostics);
+    const double flops = training_flops(model, training.flops, training.seq, training.global_batch,
+                                        false, training.lora_rank.has_value());
+    for (RankedPlan& row : rows)
+      row.mfu = flops / row.step_s() / static_cast<double>(gpus_) /
+                kernels.peak_flops(training.dtype.compute);
+    if (rows.size() > top_) rows.resize(top_);
+    if (!scenario_.empty()) write_scenario(rows.front().candidate.plan, training, experts);
+    const double wall = now_s() - start;
+    if (json_) {
+      io.out = to_text(to_json(found, rows, experts, wall, searched)) + "\n";
+      return kOk;
+    }
+    io.out = fmt::format("{} on {} x {}: {} sequences of {} tokens per step\n",
+                         training.model.name.empty() ? llm_ : training.model.name, gpus_, gpu.name,
+                         training.global_batch, training.seq);
+    io.out += fmt::format(
+        "{} plans estimated in {:.1f} s, {} more do not fit {:.0f} GB, {} shapes break a rule\n\n",
+        found.evaluated, searched, found.too_large, limits.memory_bytes / 1e9, found.illegal);
+    io.out += plan_table(rows, experts, limits.memory_bytes);
+    if (rows.size() > 1) {
+      io.out += fmt::format("\nthe second is {:.1f} % slower; by estimate it spends: {}\n",
+                            100 * (rows[1].step_s() / rows[0].step_s() - 1),
+                            difference(rows[0].candidate.time, rows[1].candidate.time));
+    }
+    io.out += fmt::format("\"plan\": {}\n",
+                          to_text(plan_document(rows.front().candidate.plan, experts), 0));
+    return kOk;
+  }
+
+ private:
+  // Servers are added until there are enough GPUs.
+  LoadedFabric load(Diagnostics& diagnostics) {
+    LoadedFabric loaded = load_fabric(fabric_, sets_, diagnostics);
+    const auto have = static_cast<std::int64_t>(loaded.fabric.gpus().size());
+    if (have < gpus_ && loaded.fabric.spec().network && loaded.fabric.types().size() == 1) {
+      const auto each = static_cast<std::int64_t>(loaded.fabric.types().front().gpus.size());
+      servers_ = (gpus_ + each - 1) / each;
+      std::vector<std::string> sets = sets_;
+      sets.push_back(fmt::format("/servers={}", servers_));
+      loaded = load_fabric(fabric_, sets, diagnostics);
+    }
+    if (static_cast<std::int64_t>(loaded.fabric.gpus().size()) < gpus_)
+      throw InputError(fmt::format("error: --gpus: {} GPUs are wanted, the fabric has {}\n", gpus_,
+                                   loaded.fabric.gpus().size()));
+    return loaded;
+  }
+
+  Json fixed_plan(Diagnostics& diagnostics) {
+    Json plan = Json::object();
+    for (const std::string& text : fixed_) {
+      const std::size_t equals = text.find('=');
+      if (equals == text.npos || equals == 0) {
+        diagnostics.error({}, "--fix", fmt::format("\"{}\" is not KEY=VALUE", text), "e.g. tp=8");
+        continue;
+      }
+      Diagnostics trial;
+      const std::string value = text.substr(equals + 1);
+      Json parsed = parse_json(value, "--fix", trial);
+      const std::string key = text.substr(0, equals);
+      plan.set(key, trial.ok() ? std::move(parsed) : Json(value));
+      keys_.insert(key);
+    }
+    return plan;
+  }
+
+  Json job(const Json& model, const Json& plan, std::int64_t seq, std::int64_t batch) const {
+    Json out = Json::object();
+    out.set("kind", "training");
+    out.set("gpus", gpus_);
+    out.set("model", model);
+    out.set("seq", seq);
+    out.set("global_batch", batch);
+    out.set("plan", plan);
+    out.set("dtype", Json::object());
+    return out;
+  }
+
+  Scenario read(Loader& loader, const Json& fabric, Diagnostics& diagnostics) {
+    const Json model = loader.load_component("model", llm_);
+    const Json plan = fixed_plan(diagnostics);
+    diagnostics.throw_if_errors();
+    const LlmSpec spec = read_llm(model, "--llm", diagnostics);
+    diagnostics.throw_if_errors();
+    if (!seq_) seq_ = std::min(kDefaultSeq, spec.context.value_or(kDefaultSeq));
+    if (!batch_) {
+      std::int64_t batch = 1;
+      while (batch * 2 * *seq_ <= kDefaultTokens || batch < gpus_ / 8) batch *= 2;
+      batch_ = batch;
+    }
+    Json document = Json::object();
+    document.set("fabric", fabric);
+    Json& jobs = document.set("jobs", Json::array());
+    jobs.push(job(model, plan, *seq_, *batch_));
+    apply_sets(loader, document.find("jobs")->items.front(), job_sets_, diagnostics);
+    Scenario scenario;
+    read_on(diagnostics, [&](Diagnostics& out) { scenario = read_scenario(document, out); });
+    diagnostics.throw_if_errors();
+    return scenario;
+  }
+
+  SearchLimits search_limits(const Fabric& fabric, const std::vector<NodeId>& gpus,
+                             const GpuSpec& gpu, const TrainingSpec& training,
+                             Progress& progress) const {
+    if (!gpu.memory)
+      throw InputError(fmt::format("error: the memory of {} is not known\n", gpu.name));
+    SearchLimits limits;
+    const ServerId server = fabric.node(gpus.front()).server;
+    limits.gpus_per_server = std::ranges::count_if(
+        gpus, [&](NodeId other) { return fabric.node(other).server == server; });
+    limits.tp_across_servers = tp_across_;
+    limits.memory_bytes = gpu.memory->value();
+    limits.fixed = keys_;
+    limits.keep = std::max<std::size_t>(top_, wanted());
+    limits.progress = [&progress, gpus = training.gpus](std::uint64_t evaluated) {
+      progress.show(fmt::format("{} plans for {} GPUs", evaluated, gpus));
+    };
+    return limits;
+  }
+
+  std::size_t wanted() const {
+    if (simulate_) return static_cast<std::size_t>(*simulate_);
+    return gpus_ <= kFewGpus ? 8 : 0;
+  }
+
+  std::vector<RankedPlan> simulate(const SearchResult& found, const Fabric& fabric,
+                                   Scenario scenario, const RunContext& context, Progress& progress,
+                                   Diagnostics& diagnostics) const {
+    std::vector<RankedPlan> rows;
+    const std::size_t checks = context.models.training ? wanted() : 0;
+    for (const PlanCandidate& candidate : found.best) {
+      RankedPlan& row = rows.emplace_back();
+      row.candidate = candidate;
+      if (rows.size() > checks) continue;
+      progress.show(fmt::format("simulating plan {} of {}", rows.size(), checks));
+      scenario.jobs.front().training->plan = candidate.plan;
+      row.simulated_s = run_on(fabric, scenario, context, diagnostics).jobs.front().time_s;
+    }
+    const auto checked = rows.begin() + static_cast<std::ptrdiff_t>(std::min(checks, rows.size()));
+    std::stable_sort(rows.begin(), checked, [](const RankedPlan& a, const RankedPlan& b) {
+      return *a.simulated_s < *b.simulated_s;
+    });
+    return rows;
+  }
+
+  int nothing_fits(Io& io, const SearchResult& found, const Architecture& model,
+                   TrainingSpec& training, const SearchLimits& limits) const {
+    const bool experts = training.model.experts.has_value();
+    if (found.too_large == 0)
+      throw InputError(
+          "error: no plan keeps all rules\n"
+          "    other --gpus or --global-batch, fewer --fix; `weft check` names the rules\n");
+    training.plan = found.smallest.plan;
+    Diagnostics ignored;
+    const auto stages =
+        training_memory(model, training, stage_layout(model, training.plan, ignored));
+    const MemoryUse& fullest = *std::ranges::max_element(stages, {}, &MemoryUse::total);
+    const std::string sum = explain(fullest, limits.memory_bytes);
+    io.err << fmt::format("does not fit: of {} plans the smallest needs {}\n    {}\n",
+                          found.too_large, sum, plan_words(training.plan, experts));
+    if (json_) {
+      Json out = to_json(found, {}, experts, 0, 0);
+      out.set("does_not_fit", sum);
+      io.out = to_text(out) + "\n";
+    }
+    return kLimit;
+  }
+
+  Json to_json(const SearchResult& found, const std::vector<RankedPlan>& rows, bool experts,
+               double wall, double searched) const {
+    Json out = Json::object();
+    out.set("weft", json_head());
+    out.set("llm", llm_);
+    out.set("fabric", fabric_);
+    out.set("gpus", gpus_);
+    out.set("seq", *seq_);
+    out.set("global_batch", *batch_);
+    out.set("candidates_tried", found.evaluated);
+    out.set("too_large_for_memory", found.too_large);
+    out.set("illegal", found.illegal);
+    out.set("search_s", searched);
+    out.set("wall_s", wall);
+    Json& plans = out.set("plans", Json::array());
+    for (const RankedPlan& row : rows) plans.push(plan_row(row, experts));
+    if (rows.size() > 1)
+      out.set("runner_up_spends", difference(rows[0].candidate.time, rows[1].candidate.time));
+    return out;
+  }
+
+  // What a file refers to, from wherever the scenario is written to.
+  static Json reference(const std::string& name) {
+    return Json(name.ends_with(".json") ? std::filesystem::absolute(name).string() : name);
+  }
+
+  void write_scenario(const PlanSpec& plan, const TrainingSpec& training, bool experts) const {
+    Json document = Json::object();
+    Json& head = document.set("weft", Json::object());
+    head.set("schema", 1);
+    Json fabric = Json::object();
+    fabric.set("use", reference(fabric_));
+    Json changes = Json::object();
+    if (servers_ > 0) changes.set("/servers", servers_);
+    for (const std::string& text : sets_) set_pair(changes, text);
+    if (!changes.members.empty()) fabric.set("set", std::move(changes));
+    document.set("fabric", std::move(fabric));
+    Json& jobs = document.set("jobs", Json::array());
+    Json model = Json::object();
+    model.set("use", reference(llm_));
+    Json made = job(model, plan_document(plan, experts), training.seq, training.global_batch);
+    made.set("dtype", write_config(training.dtype));
+    const Json software = write_config(training.software);
+    for (const JsonMember& member : software.members) made.set(member.key, member.value);
+    made.set("optimizer", write_config(training.optimizer));
+    made.set("flops_convention", write_config(training.flops));
+    if (training.lora_rank) made.set("lora_rank", *training.lora_rank);
+    jobs.push(std::move(made));
+    write_file(scenario_, to_text(document) + "\n");
+  }
+
+  static void set_pair(Json& changes, const std::string& text) {
+    const std::size_t equals = text.find('=');
+    Diagnostics trial;
+    const std::string value = text.substr(equals + 1);
+    Json parsed = parse_json(value, "--set", trial);
+    changes.set(text.substr(0, equals), trial.ok() ? std::move(parsed) : Json(value));
+  }
+
+  std::string llm_, fabric_, mode_ = "training", scenario_;
+  std::int64_t gpus_ = 0, servers_ = 0;
+  std::optional<std::int64_t> batch_, seq_, simulate_;
+  std::size_t top_ = 5;
+  std::vector<std::string> sets_, fixed_, job_sets_;
+  std::set<std::string> keys_;
+  bool json_ = false, tp_across_ = false;
+};
+
+}  // namespace
+
+extern const Verb kPlan;
+const Verb kPlan{"plan", "searches the fastest parallel plans of a language model that fit",
+                 make_command<PlanCommand>};
+
+}  // namespace weft

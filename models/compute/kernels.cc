@@ -96,8 +96,8 @@ double power_factor(const GpuSpec& gpu) {
   const ComputeSpec& compute = *gpu.compute;
   const double peak = peak_16_bit(gpu);
   if (!gpu.power || gpu.power->watts <= 0 || !compute.watts_per_tflop || peak <= 0) return 1;
-  return std::pow(gpu.power->watts / (peak / kTera) / *compute.watts_per_tflop,
-                  compute.power_exponent);
+  return std::min(1.0, std::pow(gpu.power->watts / (peak / kTera) / *compute.watts_per_tflop,
+                                compute.power_exponent));
 }
 
 std::string name_of(Precision precision) { return write_config(precision).text; }
@@ -136,12 +136,12 @@ KernelTimes::KernelTimes(const GpuSpec& gpu, const SoftwareSpec& software) : nam
   for (const auto& [precision, name] : enum_names(Precision{})) {
     const double peak = datasheet_peak(gpu, precision);
     peak_[index(precision)] = peak;
-    achieved_[index(precision)] = peak * std::min(1.0, share_of(compute, precision) * power);
+    achieved_[index(precision)] = peak * share_of(compute, precision) * power * compute.sustained;
   }
   const double peak16 = peak_16_bit(gpu);
   for (const auto& [kernel, name] : enum_names(AttentionKernel{}))
     attention_share_[index(kernel)] =
-        share_of(compute.attention, kernel).value_or(0) * peak16 * power;
+        share_of(compute.attention, kernel).value_or(0) * peak16 * power * compute.sustained;
   sms_ = gpu.sms;
   bandwidth_ = gpu.memory_bandwidth->bytes_per_s() * compute.memory_share;
   wave_start_ = compute.wave_start.seconds();

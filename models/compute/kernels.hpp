@@ -3,7 +3,8 @@
 //
 //   gemm       waves of tiles over the SMs: a wave takes 2 tile_m tile_n k / (rate of one SM) + wave_start; the tile that is
 //              fastest wins. Not below bytes / memory bandwidth. Plus kernel_start.
-//   rate       peak x gemm_share (fp8_share, fp4_share) x (watts per TFLOP/s over those of the GPU it was measured on)^power_exponent
+//   rate       peak x gemm_share (fp8_share, fp4_share) x sustained x (watts per TFLOP/s over those of the GPU that gemm_share was
+//              measured on, at most 1)^power_exponent. Kernel tables have sustained = 1: a table is short, a step is long.
 //   attention  FLOPs inside the causal mask (or window), cut in blocks, at the share of the peak that the kernel reaches. A score
 //              also costs an exponential: sixteen per SM and clock, so that narrow heads are slower on wide matrix units. Unfused:
 //              two matrix products over the full square, and memory passes over the scores.

@@ -96,9 +96,13 @@ void LayerWriter::layer_back(LayerKind kind, bool selective) {
 
 // ---- element-wise work
 
-void LayerWriter::norm(double elements) { w_.memory(elements, 2, spec_.norm_bias ? 1 : kRmsNorm); }
+// LayerNorm is one kernel in every framework; RMSNorm, which models with gated MLPs have, is not.
+double LayerWriter::norm_kernels() const {
+  return spec_.norm_bias || spec_.mlp == MlpKind::plain ? 1 : kRmsNorm;
+}
+void LayerWriter::norm(double elements) { w_.memory(elements, 2, norm_kernels()); }
 void LayerWriter::norm_back(double elements) {
-  if (w_.inputs()) w_.memory(elements, 3, spec_.norm_bias ? 1 : kRmsNorm);
+  if (w_.inputs()) w_.memory(elements, 3, norm_kernels());
 }
 void LayerWriter::add() { w_.memory(s_.local * s_.hidden, 3); }
 void LayerWriter::add_back() {

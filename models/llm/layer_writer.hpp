@@ -27,6 +27,7 @@ class LayerWriter {
   void layer_forward(LayerKind kind);
   void layer_back(LayerKind kind, bool selective);
 
+  double norm_kernels() const;
   void norm(double elements);
   void norm_back(double elements);
   void add();

@@ -101,7 +101,7 @@ struct AttentionShares {
 // How much of its data sheet a GPU generation reaches on the kernels of language models (models/compute): fitted, at most
 // twelve numbers per generation.
 struct ComputeSpec : ComponentHead {
-  double gemm_share = 0.8, fp8_share = 0.7, fp4_share = 0.6, memory_share = 0.85;
+  double gemm_share = 0.8, fp8_share = 0.7, fp4_share = 0.6, sustained = 0.8, memory_share = 0.85;
   Time wave_start = 3500_ns, kernel_start = 2400_ns, host_launch = 6_us;
   AttentionShares attention;
   double attention_backward = 0.85, eager_spill = 0.6, te_spill = 0.1, optimizer_share = 0.9,
@@ -114,6 +114,10 @@ struct ComputeSpec : ComponentHead {
       between(0.01, 1));
     v("fp8_share", fp8_share, "the same for FP8 and MXFP8", between(0.01, 1));
     v("fp4_share", fp4_share, "the same for NVFP4", between(0.01, 1));
+    v("sustained", sustained,
+      "rate of products and attention within a long step over that of one kernel alone: power and "
+      "heat hold clocks down",
+      between(0.01, 1));
     v("memory_share", memory_share, "share of the memory bandwidth that streaming kernels reach",
       between(0.01, 1));
     v("wave_start", wave_start, "what each wave of tiles over the SMs costs beside its products",

@@ -18,7 +18,8 @@ constexpr double kTera = 1e12;
 struct Tile {
   double m, n;
 };
-constexpr Tile kTiles[] = {{128, 256}, {256, 128}, {128, 192}, {128, 128}, {128, 64}, {64, 64}};
+constexpr Tile kTiles[] = {{128, 256}, {256, 128}, {128, 192}, {128, 160},
+                           {128, 128}, {128, 64},  {64, 64}};
 constexpr double kReload = 14;
 constexpr double reload(Tile tile) { return 1 + kReload * (1 / tile.m + 1 / tile.n); }
 

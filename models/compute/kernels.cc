@@ -29,12 +29,13 @@ constexpr double kShortQueries = 64;        // below it the keys are split over 
 constexpr double kExponentials = 16;        // per SM and clock (CUDA programming guide)
 constexpr double kWideHead = 128;
 
-// Bytes per score that the kernels between the two products read and write, in 16 bits with a byte of dropout mask:
-// softmax 4 (backward 6), dropout 5; unfused also scale 4 and mask 4.
+// Bytes per score that the kernels between the two products read and write, in 16 bits: softmax 4 (backward 6); unfused also
+// scale 4 and mask 4; dropout 5, a byte of mask among them.
 struct ScorePasses {
   double forward, backward, kernels;
 };
-constexpr ScorePasses kFusedSoftmax{9, 11, 2}, kUnfused{17, 19, 4};
+constexpr ScorePasses kFusedSoftmax{4, 6, 1}, kUnfused{12, 14, 3};
+constexpr double kDropoutPass = 5;
 
 template <class E>
 std::size_t index(E value) {
@@ -148,6 +149,7 @@ KernelTimes::KernelTimes(const GpuSpec& gpu, const SoftwareSpec& software) : nam
   wave_start_ = compute.wave_start.seconds();
   kernel_start_ = compute.kernel_start.seconds();
   launch_ = software.graphs ? 0 : compute.host_launch.seconds();
+  dropout_ = software.dropout;
   eager_ = software.fusion == Fusion::eager;
   if (eager_) spill_ = compute.eager_spill;
   if (software.fusion == Fusion::te) spill_ = compute.te_spill;
@@ -215,8 +217,10 @@ double KernelTimes::unfused_attention(const AttentionCall& call) const {
     return gemm({.m = m, .n = n, .k = depth, .groups = groups, .precision = p});
   };
   const ScorePasses& passes = call.kernel == AttentionKernel::unfused ? kUnfused : kFusedSoftmax;
-  const double per_score = call.backward ? passes.backward : passes.forward;
-  const double scores = groups * q * k * per_score / bandwidth_ + passes.kernels * kernel_start_;
+  const double per_score =
+      (call.backward ? passes.backward : passes.forward) + (dropout_ ? kDropoutPass : 0);
+  const double kernels = passes.kernels + (dropout_ ? 1 : 0);
+  const double scores = groups * q * k * per_score / bandwidth_ + kernels * kernel_start_;
   if (!call.backward) return product(q, k, call.head_dim) + scores + product(q, call.value_dim, k);
   return product(k, call.value_dim, q) + product(q, k, call.value_dim) + scores +
          product(q, call.head_dim, k) + product(k, call.head_dim, q);

@@ -73,7 +73,7 @@ class KernelTimes {
   std::array<double, kAttentions> attention_share_{};
   double sms_ = 1, bandwidth_ = 1, wave_start_ = 0, kernel_start_ = 0, launch_ = 0, spill_ = 0,
          backward_ = 1, optimizer_share_ = 1, beside_ = 1, score_width_ = 0;
-  bool eager_ = false;
+  bool eager_ = false, dropout_ = false;
 };
 
 // Reports what the GPU cannot run of a job: a precision without a peak, an attention kernel of another generation.

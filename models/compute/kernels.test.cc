@@ -243,6 +243,18 @@ TEST(KernelTimes, ScoresInMemoryCostMoreThanFusedOnes) {
   }
 }
 
+TEST(KernelTimes, DropoutIsAPassOverTheScores) {
+  const GpuSpec gpu = rested_gpu("a100-sxm4-80gb");
+  SoftwareSpec software;
+  AttentionCall call = long_attention(AttentionKernel::fused_softmax);
+  const double without = KernelTimes(gpu, software).attention(call);
+  software.dropout = true;
+  const double scores = call.batch * call.heads * call.queries * call.keys;
+  const double bandwidth = gpu.memory_bandwidth->bytes_per_s() * gpu.compute->memory_share;
+  EXPECT_NEAR(KernelTimes(gpu, software).attention(call) - without,
+              5 * scores / bandwidth + gpu.compute->kernel_start.seconds(), 1e-9);
+}
+
 TEST(KernelTimes, DecodingReadsTheCache) {
   const GpuSpec gpu = rested_gpu("h100-sxm5");
   const KernelTimes times(gpu, {});

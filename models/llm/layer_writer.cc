@@ -104,9 +104,13 @@ void LayerWriter::norm(double elements) { w_.memory(elements, 2, norm_kernels())
 void LayerWriter::norm_back(double elements) {
   if (w_.inputs()) w_.memory(elements, 3, norm_kernels());
 }
-void LayerWriter::add() { w_.memory(s_.local * s_.hidden, 3); }
+// Read two, write one; dropout has a byte of mask.
+double LayerWriter::add_moves() const {
+  return 3 + (training_.software.dropout ? 1 / s_.bytes : 0);
+}
+void LayerWriter::add() { w_.memory(s_.local * s_.hidden, add_moves()); }
 void LayerWriter::add_back() {
-  if (w_.inputs()) w_.memory(s_.local * s_.hidden, 3);
+  if (w_.inputs()) w_.memory(s_.local * s_.hidden, add_moves());
 }
 
 // Of so many tokens; width of the result.

@@ -30,6 +30,7 @@ class LayerWriter {
   double norm_kernels() const;
   void norm(double elements);
   void norm_back(double elements);
+  double add_moves() const;
   void add();
   void add_back();
 

@@ -404,6 +404,7 @@ void FluidNetwork::complete(std::uint32_t id) {
     Flow& flow = flows_[done];
     c.finished += flow.size;
     c.starts -= flow.target - flow.size;
+    flow.of_class = kNone;
     c.top = pop(done);
     --c.count;
     if (flow.latency == 0) {

@@ -37,6 +37,7 @@ class FluidNetwork final : public NetworkModel {
   Time next_event() override;
   void advance(Time until, std::vector<FlowDone>& done) override;
   void set_capacity(std::uint32_t resource, Bandwidth capacity, Time now) override;
+  void reroute(FlowId flow, const FlowRequest& request, Time now) override;
   double carried_bytes(std::uint32_t resource) const override;
   Time busy_time(std::uint32_t resource) const override;
   const NetworkCounters& counters() const override;
@@ -49,10 +50,10 @@ class FluidNetwork final : public NetworkModel {
     double size = 0;
     std::int64_t latency = 0;
     std::uint64_t tag = 0;
-    std::uint64_t order = 0;  // of start
-    std::uint32_t of_class = kNone;
-    std::uint32_t child = kNone;    // pairing heap by target, then order
-    std::uint32_t sibling = kNone;  // or the next free slot
+    std::uint64_t order = 0;         // of start
+    std::uint32_t of_class = kNone;  // until its last byte has left
+    std::uint32_t child = kNone;     // pairing heap by target, then order
+    std::uint32_t sibling = kNone;   // or the next free slot
   };
 
   // Index = variable of the solver.
@@ -91,6 +92,7 @@ class FluidNetwork final : public NetworkModel {
   void purge_classes();
   std::uint32_t new_flow();
   void join(std::uint32_t id, std::uint32_t flow);
+  void withdraw(std::uint32_t flow);
   void leave_resources(std::uint32_t id);
   double reading(const Clock& clock) const;
   double served(std::uint32_t id) const;

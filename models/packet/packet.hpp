@@ -16,6 +16,8 @@ inline constexpr std::uint32_t kControlBytes =
 
 enum class Kind : std::uint8_t { data, ack, nak, cnp, trimmed, pull };
 
+inline constexpr std::uint8_t kCut = 2;  // see Port::down
+
 inline constexpr std::int64_t kMostBuffer = 0x7FFF'FFFF;  // bytes of one buffer
 
 // 2^64 over the golden ratio: spreads consecutive numbers before they are mixed.
@@ -117,7 +119,7 @@ struct alignas(64) Port {
   std::uint8_t leaving_class = 0;
   std::uint8_t ready = 0;         // classes with something to send
   std::uint8_t held = 0;          // classes that are paused or out of credit
-  std::uint8_t down = 0;          // nothing passes
+  std::uint8_t down = 0;          // nothing passes; kCut: and what is sent there is lost
   Guard guard = Guard::endpoint;  // of the buffer at the far end
   bool cut_through = false;       // the far end forwards behind the header
   bool marks : 1 = false;         // ECN

@@ -351,6 +351,10 @@ void Engine::deliver(std::uint32_t p, std::uint32_t k) {
   Packet& packet = packets_[k];
   packet.hop = record;
   packet.ingress = p;
+  if (ports_[q].down == kCut) {
+    give_back_buffer(p, packet);
+    return drop(q, k);
+  }
   if (ports_[p].guard != Guard::credit && !admit(p, q, packet) && !trim(p, q, k)) return drop(q, k);
   packet.when = now_;
   if (packet.lag > 0) {

@@ -89,6 +89,7 @@ struct FlowSpec {
       0};  // without progress until the sender starts again at the first unacknowledged packet
   Bandwidth cap{0};
   std::unique_ptr<CongestionControl> congestion;  // none: as fast as the port takes it
+  std::uint32_t window = 0;  // packets under way at most; 0: as the congestion control says
   std::uint32_t pulled = 0;  // packets to begin with, then as the receiver pulls; 0: not pulled
   bool telemetry = false;  // switches write their load into its packets; acknowledgements bring it
   Time watch{0};           // record what arrives in windows of so long; 0: do not
@@ -168,7 +169,11 @@ class Engine {
   std::vector<FlowEnd>& ended() { return ended_; }
   Time now() const { return now_; }
 
+  // 0: nothing passes until it is set again.
   void set_wire(std::uint32_t port, Bandwidth wire, Time now);
+  // Nothing passes, and what is there or comes is lost.
+  void cut(std::uint32_t port, Time now);
+  bool reroute(std::uint32_t flow, Path path, Path back, Time now);
 
   // Records the port in windows of so long; costs nothing elsewhere.
   void watch(std::uint32_t port, Time window);
@@ -251,6 +256,7 @@ class Engine {
     std::uint32_t beyond = 0;  // known to the sender beyond what is acknowledged
     std::uint32_t resent = 0, searched = 0;  // searched: gaps before it have been sent again
     std::unique_ptr<CongestionControl> congestion;
+    std::uint32_t most_under_way = 0;     // packets; 0: no limit
     std::uint32_t granted = 0, used = 0;  // pulled: packets it may send, has sent
     bool pulled = false, telemetry = false;
     Series* series = nullptr;  // what arrived, when watched
@@ -315,6 +321,9 @@ class Engine {
   void advance_all(std::uint32_t node, Time until, const Port* except = nullptr);
   void send_pauses();
   void drop(std::uint32_t port, std::uint32_t k);
+
+  // faults.cc
+  void free_buffer(std::uint32_t p, const Packet& packet);
 
   // trimming.cc
   bool trim(std::uint32_t in, std::uint32_t out, std::uint32_t k);

@@ -70,6 +70,7 @@ packet::EngineOptions PacketNetwork::engine_options(const NetworkOptions& given)
 PacketNetwork::PacketNetwork(const NetworkOptions& options)
     : fabric_(*options.fabric),
       spec_(*options.packet),
+      cuts_(options.cuts),
       grain_(grain_of(fabric_, spec_)),
       header_(header_of(fabric_)),
       engine_(engine_options(options)) {
@@ -199,12 +200,13 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
     used_.emplace_back();
     way_.emplace_back();
     class_.emplace_back();
+    engine_flow_.emplace_back();
     paused_before_.emplace_back();
   } else {
     slot = free_slots_.back();
     free_slots_.pop_back();
   }
-  used_[slot] = kNone;
+  used_[slot] = engine_flow_[slot] = kNone;
   tags_[slot] = request.tag;
   left_tags_[slot] = request.left_tag.value_or(0);
   extras_[slot] = request.latency > request.wire ? request.latency - request.wire : Time{0};
@@ -236,8 +238,8 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
     const bool lossy = way.lossy;
     switch (spec_.recovery) {
       case LossRecovery::automatic:
-        flow.recovery =
-            lossy && !spec_.pfc.enabled ? packet::Recovery::go_back_n : packet::Recovery::none;
+        flow.recovery = cuts_ || (lossy && !spec_.pfc.enabled) ? packet::Recovery::go_back_n
+                                                               : packet::Recovery::none;
         break;
       case LossRecovery::none:
         break;
@@ -249,11 +251,17 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
         break;
     }
     flow.timeout = spec_.timeout;
+    if (spec_.window) {
+      // One that is smaller than what is acknowledged together would never move.
+      const std::int64_t least = std::max<std::int64_t>(1, spec_.ack_every);
+      flow.window = static_cast<std::uint32_t>(
+          std::clamp<std::int64_t>(spec_.window->count / grain_, least, packet::kNone / 2));
+    }
     used_[slot] = control(flow, way, now);
   } else {
     flow.ack_every = 0;
   }
-  engine_.start(std::move(flow), now);
+  engine_flow_[slot] = engine_.start(std::move(flow), now);
   return FlowId{slot};
 }
 
@@ -267,6 +275,7 @@ void PacketNetwork::gather() {
     }
     if (used_[slot] != kNone) connections_[used_[slot]].busy = false;
     note_pauses(slot);
+    engine_flow_[slot] = kNone;
     if (extras_[slot].ps > 0) {
       late_.push({end.when + extras_[slot], order_++, tags_[slot], slot});
     } else {
@@ -313,12 +322,24 @@ void PacketNetwork::advance(Time until, std::vector<FlowDone>& done) {
 
 void PacketNetwork::set_capacity(std::uint32_t resource, Bandwidth capacity, Time now) {
   if (resource >= fabric_.link_count()) return;
+  if (cuts_ && capacity.bps == 0) return engine_.cut(resource, now);
   const Link& link = fabric_.link(LinkId{resource});
   const packet::PortSpec whole = port_spec(LinkId{resource});
   engine_.set_wire(
       resource,
       scaled(whole.wire, static_cast<double>(capacity.bps) / static_cast<double>(link.rate.bps)),
       now);
+}
+
+void PacketNetwork::reroute(FlowId id, const FlowRequest& request, Time now) {
+  const std::uint32_t slot = id.v;
+  if (engine_flow_[slot] == kNone || request.shares.empty()) return;
+  const Way& way = way_of(request);
+  if (!engine_.reroute(engine_flow_[slot], way.path, way.back, now)) return;
+  way_[slot] = &way;
+  paused_before_[slot].clear();
+  for (const std::uint32_t p : way.pausable)
+    paused_before_[slot].push_back(engine_.paused(p, class_[slot]));
 }
 
 // ---- what happened

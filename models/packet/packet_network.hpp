@@ -39,6 +39,7 @@ class PacketNetwork final : public NetworkModel {
   Time run_until(Time horizon) override;
   void advance(Time until, std::vector<FlowDone>& done) override;
   void set_capacity(std::uint32_t resource, Bandwidth capacity, Time now) override;
+  void reroute(FlowId flow, const FlowRequest& request, Time now) override;
   double carried_bytes(std::uint32_t resource) const override;
   Time busy_time(std::uint32_t resource) const override;
   const NetworkCounters& counters() const override;
@@ -93,6 +94,7 @@ class PacketNetwork final : public NetworkModel {
 
   const Fabric& fabric_;
   const PacketSpec& spec_;
+  bool cuts_;
   std::int64_t grain_, header_;  // bytes of payload, and around it, of a packet of the NICs
   packet::Engine engine_;
   const packet::CongestionEntry* congestion_ = nullptr;
@@ -106,6 +108,7 @@ class PacketNetwork final : public NetworkModel {
   std::vector<std::uint32_t> used_;  // connection
   std::vector<const Way*> way_;
   std::vector<std::uint8_t> class_;
+  std::vector<std::uint32_t> engine_flow_;        // kNone: ended
   std::vector<std::vector<Time>> paused_before_;  // by pausable port of the way; empty: never
   std::unordered_map<std::uint64_t, FlowObserved> paused_flows_;
   std::vector<Connection> connections_;

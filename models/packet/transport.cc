@@ -44,6 +44,7 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
   flow.timeout = spec.timeout;
   flow.cnp_interval = spec.cnp_interval;
   flow.cap = spec.cap;
+  flow.most_under_way = spec.window;
   flow.label = spec.label;
   flow.tag = spec.tag;
   flow.account = spec.account;
@@ -258,8 +259,10 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
 
 void Engine::pace_at(Flow& flow, Time now) {
   Bandwidth rate = flow.cap;
+  flow.window = flow.most_under_way;
   if (flow.congestion) {
-    flow.window = flow.congestion->window();
+    const std::uint32_t window = flow.congestion->window();
+    if (window > 0 && (flow.window == 0 || window < flow.window)) flow.window = window;
     const Bandwidth own = flow.congestion->rate(now);
     if (rate.bps == 0 || own < rate) rate = own;
   }
@@ -361,6 +364,7 @@ void Engine::reply(std::uint32_t f, Kind kind, std::uint32_t seq, std::uint32_t 
   ++flow.alive;
   const std::uint32_t q = hops_[packet.hop].port;
   advance(q, now_);
+  if (ports_[q].down == kCut) return drop(q, k);
   enqueue(q, k);
 }
 

@@ -2,6 +2,7 @@
 #include "sim/run/executor.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,8 +16,17 @@ constexpr std::uint32_t kMostEndless = 2'000'000;  // iterations of a job that r
 
 }  // namespace
 
-void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledChange> changes) {
+void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledChange> changes,
+                   std::vector<Rerouting> reroutes) {
   jobs_ = jobs;
+  plan_ = &workload_;
+  first_way_[plan_] = 0;
+  auto ways = static_cast<std::uint32_t>(workload_.ways.size());
+  for (const Rerouting& rerouting : reroutes) {
+    if (first_way_.try_emplace(rerouting.plan, ways).second)
+      ways += static_cast<std::uint32_t>(rerouting.plan->ways.size());
+  }
+  if (!reroutes.empty()) flows_ = IdVector<OpId, FlowId>(workload_.operations.size());
   changes_ = std::move(changes);
   const std::size_t count = workload_.operations.size();
   job_of_.assign(count, 0);
@@ -35,11 +45,12 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
   WEFT_CHECK(unfinished_ > 0, jobs_.size());
 
   std::vector<FlowDone> arrived;
-  std::size_t changed = 0;
+  std::size_t changed = 0, rerouted = 0;
   Time now{0};
   while (!only_endless_left()) {
     const Time change = changed < changes_.size() ? changes_[changed].when : Time::never();
-    const Time own = std::min(queue_.next_time(), change);
+    const Time turn = rerouted < reroutes.size() ? reroutes[rerouted].when : Time::never();
+    const Time own = std::min({queue_.next_time(), change, turn});
     const Time next = std::min(own, network_.run_until(std::min(own, next_look)));
     if (next == Time::never()) {
       // Those on their way; when there are none, those that were never free to start.
@@ -84,6 +95,8 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
     for (; changed < changes_.size() && changes_[changed].when == now; ++changed, ++events_) {
       network_.set_capacity(changes_[changed].resource, changes_[changed].capacity, now);
     }
+    for (; rerouted < reroutes.size() && reroutes[rerouted].when == now; ++rerouted, ++events_)
+      reroute(reroutes[rerouted], now);
     settle(now);
     while (queue_.next_time() == now) {
       const Event event = queue_.pop();
@@ -143,25 +156,52 @@ void Executor::begin(OpId op, Time now) {
       queue_.at(now + operation.time, {.target = op.v, .kind = kFinishOp});
       break;
     case Operation::Kind::flow: {
-      const Way& way = workload_.ways[operation.way];
-      FlowRequest request;
-      request.shares = workload_.shares_of(operation.way);
-      request.size = operation.size;
-      request.latency = way.latency + operation.time;
-      request.cap = way.cap;
-      request.tag = op.v;
+      const FlowRequest request = request_of(op);
       if (operation.arrives_next) {
-        request.left_tag = op.v;
-        request.tag = op.v + 1;
         operations_[OpId{op.v + 1}].started = now;
         operations_[OpId{op.v + 1}].cause = op;
       }
-      request.way = operation.way;
-      request.wire = way.wire;
-      request.traffic_class = jobs_[job_of_[op.v]].traffic_class;
-      network_.start(request, now);
+      const FlowId flow = network_.start(request, now);
+      if (flows_.size() > 0) flows_[op] = flow;
       break;
     }
+  }
+}
+
+FlowRequest Executor::request_of(OpId op) const {
+  const Operation& operation = plan_->operations[op];
+  const Way& way = plan_->ways[operation.way];
+  FlowRequest request;
+  request.shares = plan_->shares_of(operation.way);
+  request.size = operation.size;
+  request.latency = way.latency + operation.time;
+  request.cap = way.cap;
+  request.tag = op.v;
+  if (operation.arrives_next) {
+    request.left_tag = op.v;
+    request.tag = op.v + 1;
+  }
+  request.way = first_way_.at(plan_) + operation.way;
+  request.wire = way.wire;
+  request.traffic_class = jobs_[job_of_[op.v]].traffic_class;
+  return request;
+}
+
+void Executor::reroute(const Rerouting& rerouting, Time now) {
+  const Workload& before = *std::exchange(plan_, rerouting.plan);
+  for (std::uint32_t i = 0; i < workload_.operations.size(); ++i) {
+    const Operation& operation = workload_.operations[OpId{i}];
+    // A flow that tells when it has left is on its way until its arrival, the operation behind it.
+    const OperationTimes& times = operations_[OpId{operation.arrives_next ? i + 1 : i}];
+    if (operation.kind != Operation::Kind::flow || times.started.ps < 0 || times.finished.ps >= 0)
+      continue;
+    const auto same = [](const Share& a, const Share& b) {
+      return a.resource == b.resource && a.weight == b.weight;
+    };
+    if (std::ranges::equal(before.shares_of(before.operations[OpId{i}].way),
+                           plan_->shares_of(plan_->operations[OpId{i}].way), same))
+      continue;
+    network_.reroute(flows_[OpId{i}], request_of(OpId{i}), now);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,12 @@ struct ScheduledChange {
   Bandwidth capacity;
 };
 
+// From a time on operations take the ways of another plan, which has the same operations.
+struct Rerouting {
+  Time when;
+  const Workload* plan = nullptr;
+};
+
 // Of the last iteration of an operation.
 struct OperationTimes {
   Time started{-1}, finished{-1};
@@ -56,7 +63,8 @@ class Executor {
   Time next_look = Time::never();
 
   // Runs all jobs. Throws LimitReached and names the unfinished operations when nothing can happen any more.
-  void run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledChange> changes);
+  void run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledChange> changes,
+           std::vector<Rerouting> reroutes = {});
 
   Time makespan() const { return makespan_; }
   const std::vector<JobTimes>& jobs() const { return times_; }
@@ -70,6 +78,8 @@ class Executor {
   void start_iteration(std::uint32_t job, Time now);
   void ready(OpId op, Time now);
   void begin(OpId op, Time now);
+  FlowRequest request_of(OpId op) const;
+  void reroute(const Rerouting& rerouting, Time now);
   void settle(Time now);  // what the operations in finished_ set free
   void finish_job(std::uint32_t job, Time now);
   bool only_endless_left() const { return unfinished_ == 0; }
@@ -85,7 +95,10 @@ class Executor {
   std::vector<std::uint32_t> waiting_;  // operations still to come before it, by operation
   IdVector<OpId, OperationTimes> operations_;
   std::vector<ScheduledChange> changes_;
-  std::vector<OpId> finished_;  // at this instant, not yet settled
+  const Workload* plan_ = nullptr;                      // whose ways are taken
+  std::map<const Workload*, std::uint32_t> first_way_;  // ways of all plans are numbered in a row
+  IdVector<OpId, FlowId> flows_;                        // running ones; with reroutes only
+  std::vector<OpId> finished_;                          // at this instant, not yet settled
   EventQueue<> queue_;
   Fingerprint fingerprint_;
   Time makespan_{0};

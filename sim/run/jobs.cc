@@ -19,6 +19,13 @@ constexpr std::size_t kMostFlows = 20'000'000;
 }  // namespace
 
 void JobBuilder::build() {
+  plan();
+  out_.throw_if_errors();
+  plan_reroutes();
+  out_.throw_if_errors();
+}
+
+void JobBuilder::plan() {
   check_library();
   apply_faults();
   Placement placement(fabric_, static_cast<std::uint64_t>(scenario_.seed));
@@ -31,7 +38,6 @@ void JobBuilder::build() {
                "every job repeats until the end, so there is no end",
                "give one job a number of iterations");
   }
-  out_.throw_if_errors();
 }
 
 // ---- faults
@@ -87,11 +93,19 @@ void JobBuilder::apply_faults() {
     }
     for (const LinkId l : links_of(fault)) {
       const Tier tier = fabric_.link(l).tier;
-      if (down && !fault.until) {
-        if (fault.at.ps > 0 || tier == Tier::scale_up || tier == Tier::host) {
+      const bool inside = tier == Tier::scale_up || tier == Tier::host;
+      if (fault.reroutes() && (!down || inside)) {
+        error(fault.place, fault.pointer,
+              "\"detect\" and \"reroute\" are of network links that are down", "leave them out");
+        break;
+      }
+      if (down && !fault.until && !fault.reroutes()) {
+        if (fault.at.ps > 0 || inside) {
           error(fault.place, fault.pointer,
                 "not yet: losing a link for good while the run goes on, or inside a server",
-                "put the fault of a network link at 0 s, give \"until\", or degrade the link");
+                "give \"detect\" and \"reroute\" of a network link, put its fault at 0 s, give "
+                "\"until\", or "
+                "degrade the link");
           break;
         }
         routes_.network().set_down(l, true);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,7 @@ class JobBuilder {
   const Workload& workload() const { return workload_; }
   const std::vector<JobPlan>& jobs() const { return jobs_; }
   const std::vector<ScheduledChange>& changes() const { return changes_; }
+  const std::vector<Rerouting>& reroutes() const { return reroutes_; }
   // The resource that carries what this one does, see ResourceClasses.
   std::uint32_t representative(std::uint32_t resource) const {
     return lockstep_.representative(resource);
@@ -79,7 +81,10 @@ class JobBuilder {
              std::string cure = {}) {
     out_.error(place, pointer, std::move(fact), std::move(cure));
   }
+  void plan();
   void apply_faults();
+  void plan_reroutes();
+  const Workload* plan_without(const std::set<LinkId>& links, const FaultSpec& fault);
   void check_slow(const FaultSpec& fault);
   std::vector<LinkId> links_of(const FaultSpec& fault);
   void add_job(const JobSpec& spec, Placement& placement);
@@ -112,6 +117,9 @@ class JobBuilder {
   Lockstep lockstep_;
   std::vector<JobPlan> jobs_;
   std::vector<ScheduledChange> changes_;
+  struct Other;
+  std::vector<std::shared_ptr<Other>> others_;  // the jobs on machines without some links
+  std::vector<Rerouting> reroutes_;
   std::uint32_t label_ = 0;  // of the running job
 };
 

@@ -55,6 +55,7 @@ struct NetworkOptions {
   const Fabric* fabric = nullptr;
   const PacketSpec* packet = nullptr;
   std::uint8_t traffic_classes = 1;  // in use: 1 .. this many
+  bool cuts = false;  // what is on a link that goes down is lost, and comes again another way
   std::uint64_t seed = 1;
   bool hypothetical =
       false;  // links beyond any machine: what is derived from their rates need not fit
@@ -107,6 +108,9 @@ class NetworkModel {
 
   // A fault or repair: from `now` on the resource has this capacity (0: nothing passes).
   virtual void set_capacity(std::uint32_t resource, Bandwidth capacity, Time now) = 0;
+
+  // What is left of a running flow goes by the way of this request, which has the tag of the one that started it.
+  virtual void reroute(FlowId /*flow*/, const FlowRequest& /*request*/, Time /*now*/) {}
 
   // Bytes carried so far per resource (weight * size, finished and running flows), and the time it was in use.
   virtual double carried_bytes(std::uint32_t resource) const = 0;

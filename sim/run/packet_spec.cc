@@ -39,6 +39,11 @@ void check_packet(const PacketSpec& spec, const Json& packet, const std::string&
     out.error(place("ack_every"), pointer + "/ack_every",
               fmt::format("{} decides by acknowledgements", name_of(chosen)), "use 1 or more");
   }
+  if (spec.ack_every == 0 && spec.window) {
+    out.error(place("window"), pointer + "/window",
+              "without acknowledgements nobody knows what is under way",
+              "set \"ack_every\" to 1 or more, or leave it out");
+  }
   if (chosen == receiver && spec.recovery == LossRecovery::go_back_n) {
     out.error(place("recovery"), pointer + "/recovery",
               "the receiver asks for single packets, not for all from a gap on",

@@ -64,7 +64,7 @@ inline constexpr std::int64_t kMostWeight = 1000;
 inline constexpr Bytes kMostGrain = 16_MiB, kMostCell = 64_KiB;
 
 struct PacketSpec {
-  std::optional<Bytes> grain, buffer, credit;
+  std::optional<Bytes> grain, buffer, credit, window;
   Bytes cell{1};
   double alpha = 0.125;
   PfcSpec pfc;
@@ -100,6 +100,10 @@ struct PacketSpec {
     v("recovery", recovery,
       "of lost packets; automatic: go-back-n over Ethernet, none over lossless links");
     v("ack_every", ack_every, "packets per acknowledgement; 0: none", between(0, 1'000'000));
+    v("window", window,
+      "bytes that a queue pair may have under way: its depth times the size of a message; default: "
+      "no limit",
+      positive);
     v("timeout", timeout, "without progress, until a sender starts again", positive,
       at_most(kMostDelay));
     v("flowlet_gap", flowlet_gap, "pause after which a flow may change its path", positive,

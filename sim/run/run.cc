@@ -51,6 +51,7 @@ class Run {
       options.traffic_classes =
           std::max(options.traffic_classes, static_cast<std::uint8_t>(job.traffic_class));
     }
+    options.cuts = !builder_.reroutes().empty();
     options.hypothetical = &fabric_ != &planned_on_;
     const std::vector<Bandwidth> capacities = fabric_.capacities();
     network_ = context_.make_network(scenario_.fidelity, capacities, options);
@@ -69,7 +70,7 @@ class Run {
     executor.progress = context_.progress;
     std::vector<ExecutorJob> jobs;
     for (const JobPlan& job : builder_.jobs()) jobs.push_back(job.run);
-    executor.run(jobs, builder_.changes());
+    executor.run(jobs, builder_.changes(), builder_.reroutes());
     Observation seen = network_->observation();
     if (sampler) seen.series = sampler->finish(executor.makespan());
     return make_report(executor, std::move(seen));

@@ -185,7 +185,12 @@ struct FaultSpec {
   Time at{0};
   std::optional<Time> until;
   double factor = 0.5;
-  Json detect, reroute;
+  std::optional<Time> detect, reroute;
+
+  // Whether traffic finds other ways while the run goes on, and how long after the fault.
+  bool reroutes() const { return detect || reroute; }
+  Time until_rerouted() const { return detect.value_or(Time{0}) + reroute.value_or(Time{0}); }
+
   Place place;
   std::string pointer;
   template <class V>
@@ -202,10 +207,11 @@ struct FaultSpec {
       "share of the capacity or speed that is left, 0.5 by default; faults of one link that "
       "overlap multiply",
       between(0, 1));
-    v("detect", detect, "until the fault is noticed",
-      NotYet{"rerouting while a run goes on; a link down from 0 s is avoided"});
-    v("reroute", reroute, "from then until new ways are used",
-      NotYet{"rerouting while a run goes on"});
+    v("detect", detect,
+      "down: until the fault, or its repair, is noticed; what is sent there meanwhile is lost "
+      "(packet level) or waits (fluid)",
+      at_most(kLatest));
+    v("reroute", reroute, "from then until new ways are used", at_most(kLatest));
   }
 };
 

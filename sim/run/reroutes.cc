@@ -29,7 +29,10 @@ bool same_operations(const Workload& a, const Workload& b) {
 struct JobBuilder::Other {
   explicit Other(const JobBuilder& first)
       : builder(first.fabric_, first.planned_on_, first.scenario_, first.algorithms_,
-                first.library_, first.models_, problems) {}
+                first.library_, first.models_,
+                collective_planner(first.planned_on_, first.scenario_, first.algorithms_,
+                                   first.library_),
+                problems) {}
   Diagnostics problems;
   JobBuilder builder;
 };

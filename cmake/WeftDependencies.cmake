@@ -9,6 +9,7 @@ find_package(spdlog 1.10 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(pugixml 1.12 REQUIRED)
 find_package(Threads REQUIRED)
+find_package(ZLIB 1.2 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 

@@ -25,6 +25,7 @@ foreach(dir configs scenarios)
   endif()
 endforeach()
 install(DIRECTORY tests/validation/ DESTINATION "${WEFT_SHARE_DIR}/validation" FILES_MATCHING PATTERN "*.json")
+install(FILES "${WEFT_PAGE}" DESTINATION "${WEFT_SHARE_DIR}" OPTIONAL)
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME copyright)
 install(EXPORT weftTargets NAMESPACE weft:: DESTINATION "${package_dir}")
 configure_package_config_file(cmake/weftConfig.cmake.in weftConfig.cmake

@@ -62,12 +62,20 @@ struct JobSite {
   std::vector<NodeId> gpus;  // rank order
 };
 
+// Operations that run one after the other on one stream, for a timeline: "stage 3, 128 replicas".
+struct Track {
+  std::string name;
+  std::vector<OpId> operations;
+};
+
 class ModelledJob {
  public:
   virtual ~ModelledJob() = default;
   // One iteration behind `start`.
   virtual void append(Workload& workload, Lockstep& lockstep, OpId start) = 0;
   virtual void report(const Executor& executor, const Report& run, JobReport& out) const = 0;
+  // Where it computes, one track per class of ranks that do the same.
+  virtual std::vector<Track> tracks() const { return {}; }
 };
 
 struct JobLibrary {

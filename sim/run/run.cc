@@ -73,7 +73,12 @@ class Run {
     executor.run(jobs, builder_.changes(), builder_.reroutes());
     Observation seen = network_->observation();
     if (sampler) seen.series = sampler->finish(executor.makespan());
-    return make_report(executor, std::move(seen));
+    Report report = make_report(executor, std::move(seen));
+    if (context_.show && !options.hypothetical) {
+      context_.show({fabric_, builder_.workload(), executor, *network_, builder_.jobs(),
+                     [this](std::uint32_t r) { return builder_.representative(r); }});
+    }
+    return report;
   }
 
   std::size_t operation_count() const { return builder_.workload().operations.size(); }

@@ -14,6 +14,21 @@
 
 namespace weft {
 
+class Executor;
+class Workload;
+struct JobPlan;
+
+// All that a run leaves behind, for who draws or traces it; valid only while it is shown.
+struct RunTrail {
+  const Fabric& fabric;
+  const Workload& workload;
+  const Executor& executor;
+  const NetworkModel& network;
+  std::span<const JobPlan> jobs;
+  // The resource that carries what this one does, see ResourceClasses.
+  std::function<std::uint32_t(std::uint32_t)> representative;
+};
+
 // What the caller plugs in: sim itself knows no model by name.
 struct RunContext {
   LinkClasses link_classes;
@@ -25,6 +40,7 @@ struct RunContext {
   JobLibrary models;          // of training and inference jobs; may be empty
   std::string version;
   std::function<void(Time now, std::uint64_t events)> progress;  // may be empty
+  std::function<void(const RunTrail&)> show;                     // may be empty
   bool explain = true;  // bottlenecks by running again without each; costs a run per tier
 };
 

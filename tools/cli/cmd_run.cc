@@ -8,19 +8,12 @@
 
 #include "tools/cli/cli.hpp"
 #include "tools/cli/output.hpp"
+#include "tools/cli/page.hpp"
+#include "tools/cli/run_folder.hpp"
 #include "tools/cli/simulate.hpp"
 
 namespace weft {
 namespace {
-
-std::string links_csv(const Report& report) {
-  std::string out = "id,class,tier,bytes,utilisation\n";
-  for (const LinkReport& link : report.links) {
-    out += fmt::format("{},{},{},{:.0f},{:.6f}\n", link.id, link.link_class, link.tier, link.bytes,
-                       link.utilisation);
-  }
-  return out;
-}
 
 std::string seconds_text(double seconds) {
   return to_text(Time{static_cast<std::int64_t>(std::llround(seconds * 1e12))});
@@ -51,7 +44,12 @@ class RunCommand final : public Command {
         ->allow_extra_args(false);
     app.add_option("--top", options_.top, "most links and flows in the report")
         ->check(CLI::NonNegativeNumber);
-    app.add_option("--out", folder_, "write report.json and links.csv into this folder");
+    app.add_option("--out", folder_,
+                   "write report.json, report.html, trace.json.gz and links.csv into this folder");
+    app.add_option("--trace-slices", trace_slices_,
+                   "most slices in trace.json.gz; the longest stay")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{20'000'000}))
+        ->capture_default_str();
     app.add_flag("--quick", quick_, "skip the second runs that show what limits the time");
     add_json_flag(app, json_);
   }
@@ -62,28 +60,33 @@ class RunCommand final : public Command {
     Progress progress(io.err);
     RunContext context = run_context(progress);
     context.explain = !quick_;
-    const Report report = run_timed(scenario, context, diagnostics);
+    Recorder recorder(trace_slices_);
+    const auto recorded = [&] { return folder_.empty() ? context : recorder.watch(context); };
+    const Report report =
+        run_timed(scenario, what_ifs_.empty() ? recorded() : context, diagnostics);
     io.err << diagnostics.text();
     if (what_ifs_.empty()) {
-      if (!folder_.empty()) write_folder(report);
       io.out = json_ ? to_text(to_json(report)) + "\n" : summary(report);
-      if (!json_ && !folder_.empty()) io.out += fmt::format("\nreport: {}/report.json\n", folder_);
+      write_folder(recorder, report, io);
       return kOk;
     }
     RunOptions changed = options_;
     changed.sets.insert(changed.sets.end(), what_ifs_.begin(), what_ifs_.end());
     const Scenario other = load_scenario(scenario_, changed, diagnostics);
-    const Report after = run_timed(other, context, diagnostics);
-    if (!folder_.empty()) write_folder(after);
+    const Report after = run_timed(other, recorded(), diagnostics);
     io.out = json_ ? to_text(compare_json(report, after)) + "\n" : compare_text(report, after);
+    write_folder(recorder, after, io);
     return kOk;
   }
 
  private:
-  void write_folder(const Report& report) const {
-    const OutputFile files[] = {{folder_ + "/report.json", to_text(to_json(report)) + "\n", true},
-                                {folder_ + "/links.csv", links_csv(report), true}};
+  void write_folder(const Recorder& recorder, const Report& report, Io& io) const {
+    if (folder_.empty()) return;
+    const std::vector<OutputFile> files = recorder.files(folder_, report);
     write_files(files);
+    const bool page = files.back().path.ends_with(".html");
+    if (!page) io.err << fmt::format("weft: no report.html: {}\n", kNoPage);
+    if (!json_) io.out += fmt::format("\nreport: {}/report.{}\n", folder_, page ? "html" : "json");
   }
 
   Json compare_json(const Report& before, const Report& after) const {
@@ -133,6 +136,7 @@ class RunCommand final : public Command {
   std::string scenario_, folder_;
   RunOptions options_;
   std::vector<std::string> what_ifs_;
+  std::size_t trace_slices_ = 200'000;
   bool json_ = false, quick_ = false;
 };
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/page.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#ifndef WEFT_PAGE
+#define WEFT_PAGE ""
+#endif
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSlot = "<script id=\"weft-data\" type=\"application/json\">";
+
+std::optional<std::string> read_page() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path places[] = {program.parent_path().parent_path() / "share/weft/report.html",
+                             WEFT_PAGE};
+  for (const fs::path& place : places) {
+    if (!fs::is_regular_file(place, error)) continue;
+    std::ifstream file(place, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (file && text.str().find(kSlot) != std::string::npos) return text.str();
+  }
+  return std::nullopt;
+}
+
+// A "<" in JSON is always inside a string; unescaped it could end the script that holds it.
+void append_for_script(std::string_view json, std::string& out) {
+  for (const char c : json) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> report_page(std::span<const std::string> documents) {
+  const std::optional<std::string> page = read_page();
+  if (!page) return std::nullopt;
+  const std::size_t begin = page->find(kSlot) + kSlot.size();
+  const std::size_t end = page->find("</script>", begin);
+  if (end == std::string::npos) return std::nullopt;
+  std::string out = page->substr(0, begin) + "[";
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if (i > 0) out += ",\n";
+    append_for_script(documents[i], out);
+  }
+  return out + "]" + page->substr(end);
+}
+
+}  // namespace weft

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// report.html: one page that needs nothing else. Its program and style are built from tools/report where npm is at hand; here the
+// reports are put into it, as JSON that the page reads.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace weft {
+
+// Nothing when the page was not built.
+std::optional<std::string> report_page(std::span<const std::string> documents);
+
+// What to tell a person then.
+inline constexpr const char* kNoPage =
+    "the page was not built with this weft: building it needs npm (see docs/report.md)";
+
+}  // namespace weft

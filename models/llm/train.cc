@@ -69,6 +69,7 @@ class TrainingJob : public ModelledJob {
   }
 
   void report(const Executor& executor, const Report&, JobReport& out) const override;
+  std::vector<Track> tracks() const override;
 
  private:
   GpuSpec gpu_;
@@ -102,6 +103,18 @@ Json plan_json(const TrainingSpec& training) {
   out.set("recompute", write_config(plan.recompute));
   out.set("overlap", write_config(plan.overlap));
   out.set("dtype", write_config(training.dtype));
+  return out;
+}
+
+std::vector<Track> TrainingJob::tracks() const {
+  std::vector<Track> out;
+  for (const StepBuilder::Timeline& timeline : step_.timelines()) {
+    const std::size_t replicas = timeline.replicas.size();
+    std::string name =
+        fmt::format("stage {}, {} replica{}", timeline.stage, replicas, replicas == 1 ? "" : "s");
+    if (timeline.slowness > 1) name += fmt::format(", {:.2f} times as slow", timeline.slowness);
+    out.push_back({std::move(name), timeline.computing});
+  }
   return out;
 }
 

@@ -5,6 +5,7 @@
 import { readdirSync, readFileSync, writeFileSync, existsSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 
 const require = createRequire(new URL('../../tools/report/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
@@ -161,6 +162,31 @@ async function comparison() {
   await close();
 }
 
+// trace.json.gz as Chrome's trace events: known phases, slices of a track in a row, arrows in pairs, time within the run.
+function trace(name, most = Infinity) {
+  const report = JSON.parse(readFileSync(join(folder, name, 'report.json'), 'utf8'));
+  const { traceEvents: events, otherData } = JSON.parse(gunzipSync(readFileSync(join(folder, name, 'trace.json.gz'))).toString());
+  const slices = events.filter((e) => e.ph === 'X');
+  const known = events.every((e) => ['M', 'X', 's', 'f', 'C'].includes(e.ph) && Number.isInteger(e.pid) && typeof e.name === 'string');
+  check(`${name}: trace events are of known phases`, known);
+  check(`${name}: slices have a track, a start and a length`, slices.length > 0 && slices.every((e) => Number.isInteger(e.tid) && e.ts >= 0 && e.dur > 0));
+  const named = new Set(events.filter((e) => e.name === 'thread_name').map((e) => `${e.pid}/${e.tid}`));
+  check(`${name}: every track has a name`, slices.every((e) => named.has(`${e.pid}/${e.tid}`)));
+  const tracks = new Map();
+  for (const e of slices) tracks.set(`${e.pid}/${e.tid}`, [...(tracks.get(`${e.pid}/${e.tid}`) ?? []), e]);
+  let overlaps = 0;
+  for (const track of tracks.values()) {
+    track.sort((a, b) => a.ts - b.ts);
+    for (let i = 1; i < track.length; ++i) overlaps += track[i - 1].ts + track[i - 1].dur > track[i].ts + 1e-6 ? 1 : 0;
+  }
+  check(`${name}: slices of one track never overlap`, overlaps === 0, `${overlaps}`);
+  check(`${name}: nothing ends after the run`, Math.max(...slices.map((e) => e.ts + e.dur)) <= report.time_s * 1e6 + 1e-3);
+  const ids = (ph) => events.filter((e) => e.ph === ph).map((e) => e.id).sort().join();
+  check(`${name}: arrows have both ends`, ids('s') === ids('f'));
+  check(`${name}: counters end at nothing`, [...new Map(events.filter((e) => e.ph === 'C').map((e) => [e.pid, e.args.transfers])).values()].every((n) => n === 0));
+  check(`${name}: at most ${most} slices, the rest counted`, slices.length <= most && (most === Infinity || otherData.left_out > 0));
+}
+
 // A name that tries to end the script that holds it.
 async function hostile() {
   const page = readFileSync(join(folder, 'hostile.html'), 'utf8');
@@ -178,6 +204,17 @@ check('the page without data is small', empty.length < kMostPageBytes, `${empty.
 check('the page names no other place to load from', !/\b(src|href)="(https?:)?\/\//.test(empty));
 writeFileSync(join(folder, 'empty.html'), empty);
 for (const name of names) await (await runPage(name)).done();
+for (const name of ['dgx2', 'incast', 'step']) trace(name);
+trace('step-cut', 50);
+const step = JSON.parse(readFileSync(join(folder, 'step/report.json'), 'utf8')).jobs[0];
+const parts = step.compute_s + Object.values(step.exposed_comm_s).reduce((a, b) => a + b, 0) + step.bubble_fraction * step.step_time_s;
+check('the parts of a step add up to it', Math.abs(parts - step.step_time_s) < 1e-6 * step.step_time_s, `${parts} of ${step.step_time_s}`);
+{
+  const { page, close } = await open(join(folder, 'step/report.html'));
+  const charts = await page.$$eval('.chart', (all) => all.map((c) => c.id));
+  check('a step has its charts', ['step-chart-0', 'exposed-chart-0'].every((id) => charts.includes(id)), charts.join());
+  await close();
+}
 await interaction('fat-tree');
 await comparison();
 await hostile();

@@ -110,7 +110,12 @@ class Builder {
   std::uint32_t flow_group(std::uint32_t j, OpId op) {
     const JobPlan& job = trail_.jobs[j];
     const Operation& operation = trail_.workload.operations[op];
-    if (job.modelled) return group(j, trail_.workload.labels[operation.label]);
+    if (job.modelled) {
+      // "train: tp" is the lane tp of the job train.
+      const std::string& label = trail_.workload.labels[operation.label];
+      const std::string prefix = out_.jobs[j] + ": ";
+      return group(j, label.starts_with(prefix) ? label.substr(prefix.size()) : label);
+    }
     const auto shares = trail_.workload.shares_of(operation.way);
     std::uint32_t first = kNoResource;
     std::size_t from_gpus = 0;
@@ -122,10 +127,14 @@ class Builder {
     }
     if (first == kNoResource) return group(j, "inside one GPU");
     if (shares.size() > kMostSharesOfAPath || from_gpus > 1) {
-      for (const GroupPlan& plan : job.groups) {
-        if (op < plan.first || op > plan.last) continue;
-        return group(j, fmt::format("{} ... {}", trail_.fabric.name(plan.gpus.front()),
-                                    trail_.fabric.name(plan.gpus.back())));
+      const auto within = [&](const GroupPlan& plan) {
+        return op >= plan.first && op <= plan.last;
+      };
+      auto plan = std::ranges::find_if(job.groups, within);
+      if (plan == job.groups.end() && job.groups.size() == 1) plan = job.groups.begin();
+      if (plan != job.groups.end() && !plan->gpus.empty()) {
+        return group(j, fmt::format("{} ... {}", trail_.fabric.name(plan->gpus.front()),
+                                    trail_.fabric.name(plan->gpus.back())));
       }
     }
     return group(j, trail_.fabric.name(trail_.fabric.link(LinkId{first}).from));

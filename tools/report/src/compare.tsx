@@ -92,16 +92,17 @@ function Figures({ runs, palette }: { runs: { name: string; run: Run }[]; palett
   );
 }
 
+const kLegendLine = 20;
 const kSymbols = ['circle', 'rect', 'triangle', 'diamond', 'roundRect', 'pin', 'arrow'];
 
 export function Curves({ documents, palette }: { documents: Document[]; palette: Palette }) {
   const all = useMemo(() => curves(documents), [documents]);
   const worthwhile = all.some((c) => c.points.length > 1) || (documents.length > 1 && all.length > 0);
   const chart = (value: (p: Curve['points'][number]) => number, format: (v: number) => string, name: string) => ({
-    legend: legend(palette, { type: 'scroll', textStyle: { color: palette.muted, fontSize: 11.5 } }),
+    legend: legend(palette, { orient: 'vertical', itemGap: 5, textStyle: { color: palette.muted, fontSize: 11.5 } }),
     tooltip: { trigger: 'item', backgroundColor: palette.card, borderColor: palette.line, textStyle: { color: palette.ink },
       formatter: (p: { seriesName: string; value: [number, number] }) => `${p.seriesName}<br>${bytes(p.value[0])}: <b>${format(p.value[1])}</b>` },
-    grid: { left: 8, right: 26, top: 46, bottom: 8, containLabel: true },
+    grid: { left: 8, right: 26, top: 24 + kLegendLine * all.length, bottom: 8, containLabel: true },
     xAxis: axis(palette, { type: 'log', logBase: 2, axisLabel: { formatter: (v: number) => bytes(v), hideOverlap: true }, splitLine: { show: false } }),
     yAxis: axis(palette, { type: 'log', name, nameLocation: 'end', axisLabel: { formatter: (v: number) => format(v) } }),
     series: all.map((c, i) => ({
@@ -115,8 +116,8 @@ export function Curves({ documents, palette }: { documents: Document[]; palette:
   return (
     <Section id="curves" title="Against message size" note="Both axes are logarithmic. Lines are predictions, single points are measurements.">
       <div class="grid2">
-        <div><h3>Bus bandwidth</h3><Chart id="bandwidth-chart" label="bus bandwidth against message size" height={340} palette={palette} option={bandwidth} /></div>
-        <div><h3>Time</h3><Chart id="latency-chart" label="time against message size" height={340} palette={palette} option={latency} /></div>
+        <div><h3>Bus bandwidth</h3><Chart id="bandwidth-chart" label="bus bandwidth against message size" height={300 + kLegendLine * all.length} palette={palette} option={bandwidth} /></div>
+        <div><h3>Time</h3><Chart id="latency-chart" label="time against message size" height={300 + kLegendLine * all.length} palette={palette} option={latency} /></div>
       </div>
       <details>
         <summary>The points as a table</summary>

@@ -7,6 +7,7 @@ import { Fabric } from './fabric/fabric';
 import { dark, light } from './palette';
 import { readDocuments, type Document } from './report';
 import { Answer, CriticalPath, Evidence, Flows, Jobs, Limits, Links, Queues, Section } from './sections';
+import { OverTime } from './series';
 import { Timeline } from './timeline';
 import { Training } from './training';
 
@@ -84,6 +85,7 @@ function App({ documents }: { documents: Document[] }) {
               <Limits {...part} />
               <CriticalPath {...part} />
               <Queues {...part} />
+              <OverTime {...part} />
               <Flows {...part} />
               <Links {...part} />
               <Evidence {...part} />

@@ -110,6 +110,9 @@ export interface Run {
   network: Record<string, number>;
   settings?: { name: string; value: string; source: string }[];
   warnings: { code: string; text: string }[];
+  link_series?: { id: string; every_s: number; bytes: number[]; queue_mean_bytes?: number[]; queue_max_bytes?: number[]; pfc_paused?: number[] }[];
+  pauses?: { paused: string; by: string; because_of: string; pauses: number; pfc_pause_s: number }[];
+  victims?: { flow: string; share: number; text: string }[];
   effective: unknown;
   view?: { fabric?: FabricView; timeline?: TimelineView };
   [key: string]: unknown;

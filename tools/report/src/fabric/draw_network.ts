@@ -78,6 +78,20 @@ export function drawNetwork(g: CanvasRenderingContext2D, c: Camera, width: numbe
   }
 }
 
+const kMostDrawn = 9000, kHottest = 1500;
+const hotness = new WeakMap<FabricView, number>();
+
+// Cables busier than this are always drawn; none when all are alike.
+export function hotFrom(view: FabricView): number {
+  let from = hotness.get(view);
+  if (from === undefined) {
+    const loads = view.cables.up.map((up, i) => Math.max(up, view.cables.down[i]!)).sort((a, b) => b - a);
+    from = loads[Math.min(kHottest, loads.length - 1)] ?? 0;
+    hotness.set(view, from);
+  }
+  return from;
+}
+
 function drawCables(g: CanvasRenderingContext2D, c: Camera, width: number, height: number, view: FabricView, layout: NetworkLayout,
                     palette: Palette, picked: Pick | null, hovered: Pick | null): void {
   const servers = view.servers.type.length;
@@ -86,7 +100,10 @@ function drawCables(g: CanvasRenderingContext2D, c: Camera, width: number, heigh
   const marked = [picked, hovered].filter((p): p is Pick => p !== null);
   const strong: number[] = [];
   let shown = 0;
+  // From afar a part of very many stands for all.
+  const every = c.sx < 14 ? Math.ceil(n / kMostDrawn) : 1, hot = every > 1 ? hotFrom(view) : 0;
   for (let i = 0; i < n; ++i) {
+    if (every > 1 && i % every !== 0 && Math.max(view.cables.up[i]!, view.cables.down[i]!) <= hot) continue;
     const a = view.cables.a[i]!, b = view.cables.b[i]!;
     const p = layout.at[a]!, q = layout.at[b]!;
     const ax = (p.x - c.x) * c.sx, ay = (p.y - c.y) * c.sy, bx = (q.x - c.x) * c.sx, by = (q.y - c.y) * c.sy;
@@ -104,7 +121,7 @@ function drawCables(g: CanvasRenderingContext2D, c: Camera, width: number, heigh
     if (!path) return;
     const share = k / (kBuckets - 1);
     g.strokeStyle = colours[k]!;
-    g.globalAlpha = (strong.length > 0 ? 0.35 : 1) * (shown > 4000 ? 0.08 + 0.3 * share : shown > 800 ? 0.5 + 0.3 * share : shown > 150 ? 0.8 : 0.95);
+    g.globalAlpha = (strong.length > 0 ? 0.35 : 1) * (shown > 4000 ? 0.14 + 0.3 * share : shown > 800 ? 0.5 + 0.3 * share : shown > 150 ? 0.8 : 0.95);
     g.lineWidth = base * (1 + share);
     g.stroke(path);
   });

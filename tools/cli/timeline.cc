@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kMostSharesOfAPath = 64;
 constexpr std::size_t kMostCounterSteps = 4000;
+constexpr std::int64_t kLeastPixels = 500;
 
 class Builder {
  public:
@@ -35,6 +36,10 @@ class Builder {
       return std::tuple{r.group, r.slice.start, r.slice.operation};
     });
     merge();
+    while (raw_.size() > most_ && blur_.ps > 0 && blur_ < coarsest()) {
+      blur_ = blur_ * 2;
+      merge();
+    }
     keep_longest();
     spread();
     std::ranges::stable_sort(out_.slices, {}, [](const Timeline::Slice& s) {
@@ -173,6 +178,9 @@ class Builder {
     return out;
   }
 
+  // What may be drawn as one at most.
+  Time coarsest() const { return Time{trail_.executor.makespan().ps / kLeastPixels}; }
+
   void merge() {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < raw_.size(); ++i) {
@@ -193,14 +201,22 @@ class Builder {
   }
 
   void keep_longest() {
-    if (raw_.size() <= most_) return;
+    if (raw_.size() <= most_ || most_ == 0) return;
     std::vector<Time> lengths;
     for (const Raw& r : raw_) lengths.push_back(r.slice.duration);
     std::ranges::sort(lengths, std::ranges::greater{});
-    const Time least = lengths[most_ == 0 ? 0 : most_ - 1];
-    std::size_t kept = 0;
+    const Time least = lengths[most_ - 1];
+    // Of those that are just long enough, every so many-th: not only the first.
+    const auto ties = static_cast<std::size_t>(std::ranges::count(lengths, least));
+    const auto longer =
+        static_cast<std::size_t>(std::ranges::find(lengths, least) - lengths.begin());
+    const std::size_t room = most_ - longer;
+    std::size_t kept = 0, tie = 0;
     for (const Raw& r : raw_) {
-      if (kept < most_ && r.slice.duration >= least) raw_[kept++] = r;
+      const bool stays = r.slice.duration > least ||
+                         (r.slice.duration == least && (tie + 1) * room / ties > tie * room / ties);
+      if (r.slice.duration == least) ++tie;
+      if (stays) raw_[kept++] = r;
     }
     out_.left_out = raw_.size() - kept;
     raw_.resize(kept);

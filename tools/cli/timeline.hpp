@@ -4,7 +4,8 @@
 // Lanes.    A job that computes has one per class of ranks and one per kind of communication; any other has one per GPU (or
 //           whatever sends), and a collective whose ranks move as one has one for its group. Slices that overlap go to lanes
 //           beside each other, since viewers show one track's slices as a row.
-// Bounded.  Slices of one sort that follow one another within `blur` become one; beyond `most` the shortest are left out.
+// Bounded.  Slices of one sort that follow one another within `blur` become one, within more where there are many; beyond `most`
+//           the shortest are left out.
 #pragma once
 
 #include <cstdint>

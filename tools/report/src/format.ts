@@ -23,9 +23,12 @@ export function seconds(value: number): string {
 // Powers of two where they say it shorter, as sizes of messages are given.
 export function bytes(value: number): string {
   const binary: [number, string][] = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']];
-  for (const [unit, name] of binary) {
-    if (value >= unit && Number.isInteger((value / unit) * 4)) return `${digits(value / unit)} ${name}`;
-  }
+  const fits = binary.find(([unit]) => value >= unit);
+  if (fits && Number.isInteger((value / fits[0]) * 4)) return `${digits(value / fits[0])} ${fits[1]}`;
+  return decimalBytes(value);
+}
+
+export function decimalBytes(value: number): string {
   return prefixed(value, [[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']]);
 }
 
@@ -34,7 +37,7 @@ export const flops = (value: number): string =>
   prefixed(value, [[1e18, 'EFLOP/s'], [1e15, 'PFLOP/s'], [1e12, 'TFLOP/s'], [1e9, 'GFLOP/s'], [1, 'FLOP/s']]);
 export const percent = (share: number): string => `${digits(100 * share, Math.abs(share) >= 1 ? 4 : 3)} %`;
 export const ratio = (value: number): string => `${digits(value)} ×`;
-export const count = (value: number): string => value.toLocaleString('en-US', { maximumFractionDigits: 3 });
+export const count = (value: number): string => value.toLocaleString('en-US', { maximumFractionDigits: Math.abs(value) >= 1000 ? 0 : 3 });
 export const change = (before: number, after: number): string => {
   if (before === 0) return after === 0 ? 'same' : 'new';
   const share = after / before - 1;

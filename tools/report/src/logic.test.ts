@@ -6,7 +6,7 @@ import { bytes, change, count, flops, gbs, percent, seconds, ticks } from './for
 import { bucketColours, dark, heat, kBuckets, light, luminance } from './palette';
 import { at, curves, limitedBy, readDocuments, shortName, type Run } from './report';
 import { busy, indexLanes, sliceAt } from './timeline';
-import { portions } from './training';
+import { portions, spelt } from './training';
 import type { TimelineView } from './report';
 
 describe('numbers for people', () => {
@@ -25,6 +25,8 @@ describe('numbers for people', () => {
     expect(bytes(1000)).toBe('1 kB');
     expect(bytes(1487368)).toBe('1.487 MB');
     expect(bytes(0)).toBe('0 B');
+    expect(bytes(4541513728)).toBe('4.542 GB');
+    expect(bytes(1000000)).toBe('1 MB');
   });
   it('rates, shares, changes', () => {
     expect(gbs(471.2698)).toBe('471.3 GB/s');
@@ -137,4 +139,11 @@ it('a step is cut into parts that add up to it', () => {
     exposed_comm_s: { tp: 1, dp: 2, pp: 0 }, bubble_fraction: 0.1 });
   expect(parts.map((p) => p.name)).toEqual(['compute', 'tensor parallel', 'data parallel', 'bubble']);
   expect(parts.reduce((n, p) => n + p.seconds, 0)).toBeCloseTo(10);
+});
+
+it('parts of a plan are spelt', () => {
+  expect(spelt({ grad_reduce: true, tp: false })).toBe('grad reduce');
+  expect(spelt({ compute: 'bf16' })).toBe('compute bf16');
+  expect(spelt({ tp: false })).toBe('none');
+  expect(spelt(4)).toBe('4');
 });

@@ -27,7 +27,7 @@ export const light: Palette = {
   card: '#ffffff',
   accent: '#0a5c9e',
   series: okabe,
-  kinds: { compute: '#0072b2', communication: '#e08a1e', latency: '#cc79a7', software: '#8b95a3' },
+  kinds: { compute: '#0072b2', backward: '#5aa9d6', communication: '#e08a1e', latency: '#cc79a7', software: '#8b95a3' },
   scale: ['#d3dae3', '#ecc35c', '#ee9440', '#d9542f', '#9c1f47', '#4a0d3c'],
 };
 
@@ -40,7 +40,7 @@ export const dark: Palette = {
   card: '#1a202a',
   accent: '#6cb5f4',
   series: okabeDark,
-  kinds: { compute: '#4ba3e3', communication: '#f2a541', latency: '#e39bc4', software: '#78828f' },
+  kinds: { compute: '#4ba3e3', backward: '#2c6f9f', communication: '#f2a541', latency: '#e39bc4', software: '#78828f' },
   scale: ['#3a4452', '#6a3d6e', '#b0406b', '#e5654a', '#f7ab4a', '#fff3b8'],
 };
 

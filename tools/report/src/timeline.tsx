@@ -57,6 +57,13 @@ export function Timeline({ view, palette }: { view: TimelineView; palette: Palet
   const height = Math.min(kMostHeight, rows * kLane + kAxis + 6);
   const used = view.kinds.filter((_, k) => view.kind.includes(k));
 
+  const backwards = useMemo(() => view.labels.map((l) => /backward|recompute/.test(l)), [view]);
+  const colourOf = (i: number): string => {
+    const kind = view.kinds[view.kind[i]!]!;
+    return (backwards[view.label[i]!] && kind === 'compute' ? palette.kinds['backward'] : palette.kinds[kind]) ?? palette.faint;
+  };
+  const hasBackward = useMemo(() => view.label.some((l, i) => backwards[l] && view.kinds[view.kind[i]!] === 'compute'), [view]);
+
   const draw = (g: CanvasRenderingContext2D, c: Camera, width: number, full: number) => {
     const right = c.x + width / c.sx;
     g.textBaseline = 'middle';
@@ -91,7 +98,7 @@ export function Timeline({ view, palette }: { view: TimelineView; palette: Palet
         const x = Math.max(kNames, (s - c.x) * c.sx), w = Math.max(1, Math.min(width + 4, (e - c.x) * c.sx) - x);
         if (x + w <= drawnTo) continue;
         drawnTo = x + w;
-        const colour = palette.kinds[view.kinds[view.kind[i]!]!] ?? palette.faint;
+        const colour = colourOf(i);
         g.fillStyle = colour;
         if (w > 6) {
           roundRect(g, x, y, w - 0.8, h, 3);
@@ -142,7 +149,8 @@ export function Timeline({ view, palette }: { view: TimelineView; palette: Palet
     <div>
       <div class="toolbar">
         <span class="keys">
-          {used.map((kind) => (<span key={kind}><i style={{ background: palette.kinds[kind] }} />{kind}</span>))}
+          {used.map((kind) => (<span key={kind}><i style={{ background: palette.kinds[kind] }} />{kind === 'compute' && hasBackward ? 'compute forward' : kind}</span>))}
+          {hasBackward && <span><i style={{ background: palette.kinds['backward'] }} />backward</span>}
         </span>
         <output class="readout" id="timeline-readout">
           {hovered >= 0

@@ -2,7 +2,7 @@
 // A training or serving job: where the step's time goes, what each dimension of the plan exposes, what fills the memory.
 import { useMemo } from 'preact/hooks';
 import { Chart, axis, legend } from './chart';
-import { bytes, count, flops, percent, seconds } from './format';
+import { bytes, count, decimalBytes, flops, percent, seconds } from './format';
 import { Figure } from './number';
 import type { Palette } from './palette';
 import type { Job, Run } from './report';
@@ -85,18 +85,25 @@ function Memory({ run, job, index, palette }: { run: Run; job: Job; index: numbe
   return (
     <div>
       <h3>Memory of a GPU</h3>
-      <div class="stack tall" role="img" aria-label={`${bytes(total)} of ${bytes(capacity)}`}>
-        {parts.map(([k, v], i) => v > 0 && (<span key={k} title={`${k}: ${bytes(v)}`} style={{ width: `${(100 * v) / scale}%`, background: palette.series[i % 8] }} />))}
+      <div class="stack tall" role="img" aria-label={`${decimalBytes(total)} of ${decimalBytes(capacity)}`}>
+        {parts.map(([k, v], i) => v > 0 && (<span key={k} title={`${k}: ${decimalBytes(v)}`} style={{ width: `${(100 * v) / scale}%`, background: palette.series[i % 8] }} />))}
       </div>
       <table>
         <tbody>
-          {parts.map(([k], i) => (<tr key={k}><td><i class="swatch" style={{ background: palette.series[i % 8] }} />{k.replaceAll('_', ' ')}</td><td class="n"><Figure run={run} path={`/jobs/${index}/memory_bytes_per_gpu/${k}`} format={bytes} /></td></tr>))}
-          <tr class="sum"><td>total</td><td class="n"><Figure run={run} path={`/jobs/${index}/memory_bytes_per_gpu/total`} format={bytes} /></td></tr>
-          <tr><td>capacity{job.fits === false ? ' (does not fit)' : ''}</td><td class="n"><Figure run={run} path={`/jobs/${index}/memory_bytes_per_gpu/capacity`} format={bytes} /></td></tr>
+          {parts.map(([k], i) => (<tr key={k}><td><i class="swatch" style={{ background: palette.series[i % 8] }} />{k.replaceAll('_', ' ')}</td><td class="n"><Figure run={run} path={`/jobs/${index}/memory_bytes_per_gpu/${k}`} format={decimalBytes} /></td></tr>))}
+          <tr class="sum"><td>total</td><td class="n"><Figure run={run} path={`/jobs/${index}/memory_bytes_per_gpu/total`} format={decimalBytes} /></td></tr>
+          <tr><td>capacity{job.fits === false ? ' (does not fit)' : ''}</td><td class="n"><Figure run={run} path={`/jobs/${index}/memory_bytes_per_gpu/capacity`} format={decimalBytes} /></td></tr>
         </tbody>
       </table>
     </div>
   );
+}
+
+// A switch is told by its name, anything else by name and value.
+export function spelt(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(value);
+  const on = Object.entries(value).flatMap(([k, v]) => (v === false ? [] : [v === true ? k : `${k} ${String(v)}`]));
+  return on.length === 0 ? 'none' : on.join(', ').replaceAll('_', ' ');
 }
 
 const kFacts: [key: string, name: string, format: (v: number) => string][] = [
@@ -117,7 +124,7 @@ export function Training(part: Part) {
           <dl class="tiles small">
             {kFacts.map(([key, name, format]) => typeof job[key] === 'number' && (<div key={key}><dt>{name}</dt><dd><Figure run={run} path={`/jobs/${i}/${key}`} format={format} /></dd></div>))}
           </dl>
-          {job.plan && <p class="plan">{Object.entries(job.plan).map(([k, v]) => (<span key={k}><b>{k}</b> {typeof v === 'object' ? JSON.stringify(v) : String(v)}</span>))}</p>}
+          {job.plan && <p class="plan">{Object.entries(job.plan).map(([k, v]) => v !== null && (<span key={k}><b>{k.replaceAll('_', ' ')}</b> {spelt(v)}</span>))}</p>}
           <div class="grid2">
             <Exposed run={run} job={job} index={i} palette={palette} />
             <Memory run={run} job={job} index={i} palette={palette} />

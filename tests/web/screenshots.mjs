@@ -13,7 +13,7 @@ const shots = [
   ['compare', 'compare.html', 'light', '#compare'], ['curves', 'compare.html', 'light', '#curves'], ['answer', 'step/report.html', 'light', '#answer'],
 ];
 for (const [name, file, colorScheme, part] of shots) {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, colorScheme });
+  const page = await browser.newPage({ viewport: { width: 1280, height: 2400 }, colorScheme });
   await page.goto(`file://${folder}/${file}`);
   await page.waitForTimeout(400);
   await page.locator(part).screenshot({ path: `${out}/${name}.png` });

@@ -91,7 +91,10 @@ class Builder {
       } else {
         const bool after_flow =
             known_cause && trail_.workload.operations[cause].kind == Operation::Kind::flow;
-        g = known_cause ? groups[cause.v - job.run.first_op] : group(j, "start");
+        // What a model starts belongs to its communication, anything else to what it follows.
+        g = job.modelled  ? flow_group(j, op)
+            : known_cause ? groups[cause.v - job.run.first_op]
+                          : group(j, "start");
         kind = after_flow ? Timeline::Kind::latency : Timeline::Kind::software;
         if (operation.kind == Operation::Kind::barrier && !after_flow) continue;
       }

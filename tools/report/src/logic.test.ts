@@ -97,6 +97,8 @@ describe('documents', () => {
     ]));
     expect(found.map((c) => [c.measured, c.points.map((p) => p.bytes)])).toEqual([[false, [100, 200]], [false, [8]], [true, [8]]]);
     expect(found[2]!.points[0]!.time_s).toBeCloseTo(1e-5);
+    const twice = curves(readDocuments([1, 2].map((t) => run({ jobs: [{ ...job, bytes: 100, time_s: t, busbw_gbs: 2 }] }))));
+    expect(twice.map((c) => c.points.length)).toEqual([1, 1]);
   });
 });
 

@@ -229,10 +229,11 @@ export function curves(documents: Document[]): Curve[] {
     for (const job of d.run.jobs) {
       if (job.collective === undefined || job.busbw_gbs === undefined) continue;
       const name = `${job.collective} on ${d.run.fabric}, ${job.ranks} GPUs, ${job.algorithm ?? ''}`.replace(/, $/, '');
+      // The same size again means that something else differs: that is no point of this curve.
       let curve = joined.get(name);
-      if (curve === undefined) {
-        curve = { name, measured: false, points: [] };
-        joined.set(name, curve);
+      if (curve === undefined || curve.points.some((p) => p.bytes === job.bytes)) {
+        curve = { name: curve === undefined ? name : `${name} (${d.name})`, measured: false, points: [] };
+        if (!joined.has(name)) joined.set(name, curve);
         out.push(curve);
       }
       curve.points.push({ bytes: job.bytes, time_s: job.time_s, busbw_gbs: job.busbw_gbs });

@@ -48,7 +48,7 @@ function StepBar({ job, index, palette }: { job: Job; index: number; palette: Pa
 }
 
 function Exposed({ run, job, index, palette }: { run: Run; job: Job; index: number; palette: Palette }) {
-  const entries = kDimensions.filter((d) => job.exposed_comm_s?.[d] !== undefined);
+  const entries = kDimensions.filter((d) => (job.exposed_comm_s?.[d] ?? 0) > 0 || (job.comm_bytes?.[d] ?? 0) > 0);
   const option = useMemo(() => ({
     tooltip: { trigger: 'axis', axisPointer: { type: 'shadow' }, backgroundColor: palette.card, borderColor: palette.line, textStyle: { color: palette.ink }, valueFormatter: seconds },
     grid: { left: 8, right: 30, top: 8, bottom: 4, containLabel: true },

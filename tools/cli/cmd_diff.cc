@@ -58,12 +58,9 @@ class DiffCommand final : public Command {
     Configs files("");
     const std::optional<std::string> text = read_capture(files, path, diagnostics);
     if (!text) return std::nullopt;
-    Diagnostics problems;
-    Json json = parse_json(*text, path, problems);
-    if (!problems.ok()) {
-      parse_json(*text, path, diagnostics);
-      return std::nullopt;
-    }
+    const std::size_t known = diagnostics.problems().size();
+    Json json = parse_json(*text, path, diagnostics);
+    if (diagnostics.problems().size() > known) return std::nullopt;
     check_report(json, diagnostics);
     return json;
   }

@@ -7,7 +7,6 @@ namespace weft {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 Json report(const std::string& more) {
   Diagnostics problems;
@@ -97,10 +96,10 @@ TEST(ReportDiff, TextAndJsonSayTheSame) {
 
 TEST(ReportDiff, WhatIsNoReportIsRefused) {
   Diagnostics problems;
-  check_report(Json::array(), problems);
-  check_report(report("\"time_s\": \"2\", \"jobs\": []"), problems);
+  check_report(parse_json("[]", "a.json", problems), problems);
+  check_report(parse_json(R"({"time_s": "2", "jobs": []})", "b.json", problems), problems);
   EXPECT_EQ(problems.problems().size(), 2U);
-  EXPECT_THAT(problems.text(), HasSubstr("not a report"));
+  EXPECT_THAT(problems.text(), HasSubstr("b.json:1:1: error: this is not a report"));
 }
 
 }  // namespace

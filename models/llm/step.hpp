@@ -7,7 +7,7 @@
 //   collective One call is one pattern of Lockstep over all groups of the timeline; those over replicas of several classes
 //              start when the last class is there.
 //   folding    All replicas are one class unless something tells them apart: a slow GPU. Groups of experts that span replicas
-//              keep these in one class.
+//              keep these in one class. `models.fold` false: none is folded.
 //
 // Where the time went is read off the compute stream afterwards: it worked, or it waited for what ended its gap.
 #pragma once
@@ -31,6 +31,12 @@
 
 namespace weft {
 
+// Labels of operations beyond those of the dimensions.
+enum : std::uint32_t { kForward = kDimensions, kBackward, kOptimizer, kAllStages, kLabels };
+constexpr std::uint32_t label_of(Dimension dimension) {
+  return static_cast<std::uint32_t>(dimension);
+}
+
 // Seconds of one timeline's compute stream; everything adds up to the step.
 struct StreamTimes {
   double compute = 0, bubble = 0;
@@ -46,6 +52,7 @@ struct StepInputs {
   std::vector<NodeId> gpus;      // by rank
   std::vector<double> slowness;  // by rank: time over that of a sound GPU; empty when all are
   std::string name;              // of the job
+  bool fold = true;              // false: every replica is a class of its own
 };
 
 class StepBuilder {

@@ -59,7 +59,8 @@ class TrainingJob : public ModelledJob {
         kernels_(gpu_, training_.software),
         passes_(model_, training_, kernels_),
         step_({model_, training_, passes_, layout_, RankLayout(training_.plan, training_.order),
-               site.gpus, slowness(site, site.gpus, training_.software.jitter), site.spec.name}) {
+               site.gpus, slowness(site, site.gpus, training_.software.jitter), site.spec.name,
+               site.scenario.models.fold}) {
     step_.register_patterns(site.lockstep);
   }
 

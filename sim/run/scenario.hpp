@@ -261,7 +261,7 @@ struct CollectiveCosts {
 
 struct ModelsSpec {
   CollectiveCosts collective;
-  bool merge_classes = true, remember_repeats = true;
+  bool merge_classes = true, remember_repeats = true, fold = true;
   PacketSpec packet;
   Json repeat_memory;
   template <class V>
@@ -269,6 +269,7 @@ struct ModelsSpec {
     v("collective", collective, "software costs of collectives");
     v("merge_classes", merge_classes, "fluid: equal flows are solved as one");
     v("remember_repeats", remember_repeats, "fluid: the same set of flows is solved once");
+    v("fold", fold, "replicas of a model that do the same share a timeline");
     v("packet", packet, "packet level: queues, flow control, senders");
     v("repeat_memory", repeat_memory, "fast-forward of repeating patterns",
       NotYet{"fast-forward of repeating patterns"});

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights and gradients of a step: gathered before they are needed, reduced when they are there.
+#include <algorithm>
+
+#include "models/llm/step.hpp"
+#include "sim/run/run.hpp"
+
+namespace weft {
+
+double StepBuilder::shard_ranks(bool experts) const {
+  const PlanSpec& plan = in_.training.plan;
+  const double all = static_cast<double>(*plan.dp * plan.cp);
+  const double group = experts ? std::max(1.0, all * static_cast<double>(plan.tp) /
+                                                   static_cast<double>(plan.ep * expert_tp()))
+                               : all;
+  if (!plan.fsdp || !plan.fsdp->shard) return group;
+  return std::min(group, static_cast<double>(*plan.fsdp->shard));
+}
+
+std::int64_t StepBuilder::expert_tp() const {
+  const PlanSpec& plan = in_.training.plan;
+  return plan.etp > 0 ? plan.etp : plan.tp;
+}
+
+StepBuilder::Parameters StepBuilder::layer_parameters(std::int64_t layer) const {
+  const LayerParameters all = in_.model.parameters(in_.model.layer(layer));
+  const auto tp = static_cast<double>(in_.training.plan.tp);
+  return {(all.mixer + all.dense + all.shared) / tp + all.router + all.norms,
+          all.experts / static_cast<double>(in_.training.plan.ep * expert_tp())};
+}
+
+StepBuilder::Parameters StepBuilder::end_parameters(const Chunk& chunk) const {
+  const auto tp = static_cast<double>(in_.training.plan.tp);
+  double out = 0;
+  if (chunk.embedding) out += in_.model.embedding() / tp;
+  if (chunk.loss) {
+    const bool copy = in_.model.output() == 0 && !chunk.embedding;  // tied: the last stage's own
+    out += (copy ? in_.model.embedding() : in_.model.output()) / tp + in_.model.final_norm();
+  }
+  return {out, 0};
+}
+
+// Fully sharded: the weights of what runs next, prefetched.
+void StepBuilder::gather(std::int64_t stage, Parameters parameters, std::uint32_t label) {
+  if (!sharded()) return;
+  const FsdpSpec fsdp = in_.training.plan.fsdp.value_or(FsdpSpec{});
+  const std::vector<OpId> computed = ready(stage, label);
+  std::vector<OpId> start;
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    Streams& streams = streams_[timeline(c, stage)];
+    // So many layers ahead, and no more: memory.
+    streams.layers.push_back(computed[c]);
+    const auto back = static_cast<std::size_t>(fsdp.prefetch);
+    while (streams.layers.size() > back + 1) streams.layers.pop_front();
+    start.push_back(barrier({streams.layers.front(), streams.gather}, label_of(Dimension::dp)));
+  }
+  const OpId done = gather_now(stage, parameters, start);
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    Streams& streams = streams_[timeline(c, stage)];
+    streams.gather = done;
+    streams.compute = barrier({computed[c], done}, label_of(Dimension::dp));
+  }
+}
+
+OpId StepBuilder::gather_now(std::int64_t stage, Parameters parameters,
+                             const std::vector<OpId>& start) {
+  const DtypeSpec& dtype = in_.training.dtype;
+  const double bytes = bytes_of(dtype.gather.value_or(dtype.param));
+  const auto over = in_.training.plan.fsdp ? Call::Over::shard : Call::Over::all;
+  std::vector<OpId> done;
+  for (const bool experts : {false, true}) {
+    const double count = experts ? parameters.experts : parameters.dense;
+    if (count <= 0) continue;
+    done.push_back(over_replicas(stage, experts, over, CollectiveKind::all_gather, count * bytes,
+                                 done.empty() ? start : std::vector<OpId>{done.back()}));
+  }
+  return done.empty() ? barrier(start, label_of(Dimension::dp)) : done.back();
+}
+
+OpId StepBuilder::over_replicas(std::int64_t stage, bool experts, Call::Over over,
+                                CollectiveKind kind, double bytes, const std::vector<OpId>& start) {
+  const Dimension dimension = experts ? Dimension::edp : Dimension::dp;
+  const double ranks =
+      over == Call::Over::copies
+          ? static_cast<double>(*in_.training.plan.dp * in_.training.plan.cp) / shard_ranks(experts)
+          : shard_ranks(experts);
+  bytes_[label_of(dimension)] +=
+      bytes * busbw_factor(kind, static_cast<std::size_t>(ranks)) / static_cast<double>(stages_);
+  return communicate({0, true, stage, dimension, over, kind, bytes}, start);
+}
+
+// Zero 1 and 2: the weights that the optimizer left on their owners, under the first forward pass.
+void StepBuilder::gather_early(std::int64_t stage) {
+  const PlanSpec& plan = in_.training.plan;
+  if (sharded() || plan.zero == 0 || !plan.overlap.param_gather) return;
+  for (std::int64_t c = 0; c < chunks_; ++c) {
+    const Chunk& chunk = in_.layout[static_cast<std::size_t>(stage)][static_cast<std::size_t>(c)];
+    Parameters all = end_parameters(chunk);
+    for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer) {
+      const Parameters more = layer_parameters(layer);
+      all.dense += more.dense;
+      all.experts += more.experts;
+    }
+    std::vector<OpId> start;
+    for (std::size_t k = 0; k < classes_.size(); ++k)
+      start.push_back(streams_[timeline(k, stage)].gather);
+    const OpId done = gather_now(stage, all, start);
+    for (std::size_t k = 0; k < classes_.size(); ++k) streams_[timeline(k, stage)].gather = done;
+    early_[{stage, c}] = done;
+  }
+}
+
+void StepBuilder::reduce(std::int64_t stage, Parameters parameters) {
+  Parameters& sum = unreduced_[static_cast<std::size_t>(stage)];
+  sum.dense += parameters.dense;
+  sum.experts += parameters.experts;
+  const double bytes = bytes_of(reduce_precision());
+  if (sharded() || (sum.dense + sum.experts) * bytes >= in_.training.plan.bucket.value())
+    flush_reduce(stage);
+}
+
+Precision StepBuilder::reduce_precision() const {
+  return in_.training.dtype.reduce.value_or(in_.training.dtype.grad);
+}
+
+void StepBuilder::flush_reduce(std::int64_t stage) {
+  const PlanSpec& plan = in_.training.plan;
+  Parameters& sum = unreduced_[static_cast<std::size_t>(stage)];
+  if (sum.dense + sum.experts <= 0) return;
+  std::vector<OpId> start = ready(stage, kBackward);
+  for (std::size_t c = 0; c < classes_.size(); ++c)
+    start[c] = barrier({start[c], streams_[timeline(c, stage)].reduce}, label_of(Dimension::dp));
+  const double bytes = bytes_of(reduce_precision());
+  const bool scatter = sharded() || plan.zero > 0;
+  const auto over = plan.fsdp ? Call::Over::shard : Call::Over::all;
+  OpId done;
+  for (const bool experts : {false, true}) {
+    const double count = experts ? sum.experts : sum.dense;
+    if (count <= 0) continue;
+    done = over_replicas(stage, experts, over,
+                         scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+                         count * bytes, start);
+    start = {done};
+    const double copies = static_cast<double>(*plan.dp * plan.cp) / shard_ranks(false);
+    if (plan.fsdp && !experts && copies > 1) {
+      done = over_replicas(stage, experts, Call::Over::copies, CollectiveKind::all_reduce,
+                           count * bytes / shard_ranks(false), start);
+      start = {done};
+    }
+  }
+  sum = {};
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    Streams& streams = streams_[timeline(c, stage)];
+    streams.reduce = done;
+    if (!plan.overlap.grad_reduce)
+      streams.compute = barrier({streams.compute, done}, label_of(Dimension::dp));
+  }
+}
+
+void StepBuilder::finish_step() {
+  const PlanSpec& plan = in_.training.plan;
+  for (std::int64_t s = 0; s < stages_; ++s) {
+    flush_reduce(s);
+    const std::vector<OpId> computed = ready(s, kBackward);
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      Streams& streams = streams_[timeline(c, s)];
+      streams.compute = barrier({computed[c], streams.reduce}, label_of(Dimension::dp));
+    }
+  }
+  if (in_.model.spec().tied && stages_ > 1) {
+    std::vector<OpId> start;
+    for (std::size_t c = 0; c < classes_.size(); ++c)
+      start.push_back(
+          barrier({streams_[timeline(c, 0)].compute, streams_[timeline(c, stages_ - 1)].compute},
+                  label_of(Dimension::embed)));
+    const double bytes =
+        in_.model.embedding() / static_cast<double>(plan.tp) * bytes_of(reduce_precision());
+    bytes_[label_of(Dimension::embed)] += 2 * bytes / static_cast<double>(stages_);
+    const OpId done = communicate(
+        {0, true, 0, Dimension::embed, Call::Over::all, CollectiveKind::all_reduce, bytes}, start);
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      for (const std::int64_t s : {std::int64_t{0}, stages_ - 1}) {
+        OpId& compute = streams_[timeline(c, s)].compute;
+        compute = barrier({compute, done}, label_of(Dimension::embed));
+      }
+    }
+  }
+  // The norm of all gradients is known when every stage is there.
+  std::vector<OpId> all;
+  for (const Streams& streams : streams_) all.push_back(streams.compute);
+  const OpId norm = barrier(all, kAllStages);
+  for (std::int64_t s = 0; s < stages_; ++s) {
+    Parameters own;
+    for (const Chunk& chunk : in_.layout[static_cast<std::size_t>(s)]) {
+      own.dense += end_parameters(chunk).dense;
+      for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer) {
+        own.dense += layer_parameters(layer).dense;
+        own.experts += layer_parameters(layer).experts;
+      }
+    }
+    const bool spread = sharded() || plan.zero > 0;
+    const double updated = spread ? own.dense / shard_ranks(false) + own.experts / shard_ranks(true)
+                                  : own.dense + own.experts;
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      Streams& streams = streams_[timeline(c, s)];
+      streams.compute = norm;
+      streams.pending += in_.passes.optimizer_s(updated);
+    }
+    const std::vector<OpId> stepped = ready(s, kOptimizer);
+    if (sharded() || plan.zero == 0 || plan.overlap.param_gather) continue;
+    const OpId done = gather_now(s, own, stepped);
+    for (std::size_t c = 0; c < classes_.size(); ++c) streams_[timeline(c, s)].compute = done;
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training step as the executor ran it: where its time went, what it sent, and that folding changes nothing.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/tiny.hpp"
+
+namespace weft {
+namespace {
+
+double number(const Report& report, std::string_view key, std::string_view inner = {}) {
+  const Json* value = report.jobs[0].details.find(key);
+  if (value != nullptr && !inner.empty()) value = value->find(inner);
+  EXPECT_NE(value, nullptr) << key << " " << inner;
+  return value == nullptr ? 0 : value->number;
+}
+
+constexpr const char* kModel =
+    R"({"weft": {"schema": 1}, "kind": "llm", "name": "small", "layers": 16, "hidden": 2048, "heads": 16, "kv_heads": 8,
+        "vocabulary": 32000, "intermediate": 5632})";
+constexpr const char* kFewWords =
+    R"({"weft": {"schema": 1}, "kind": "llm", "name": "words", "layers": 16, "hidden": 2048, "heads": 16, "kv_heads": 8,
+        "vocabulary": 64, "intermediate": 5632})";
+constexpr const char* kExperts =
+    R"({"weft": {"schema": 1}, "kind": "llm", "name": "experts", "layers": 8, "hidden": 2048, "heads": 16, "kv_heads": 8,
+        "vocabulary": 32000, "intermediate": 5632, "experts": {"count": 8, "top_k": 2, "size": 2816}})";
+
+Report train(int gpus, const std::string& plan, const std::string& more = {},
+             const char* model = kModel) {
+  return test::run(fmt::format(
+      R"({{"fabric": {{"use": "hgx-h100+ib-ndr", "set": {{"/servers": {}}}}},
+           "jobs": [{{"name": "t", "kind": "training", "gpus": {}, "model": {}, "seq": 2048, "global_batch": 128,
+                      "plan": {}}}]{}}})",
+      (gpus + 7) / 8, gpus, model, plan, more));
+}
+
+TEST(Step, EverythingAddsUp) {
+  for (const char* plan :
+       {R"({"tp": 2, "sp": true, "pp": 2})", R"({"fsdp": {}})", R"({"pp": 4, "zero": 1})",
+        R"({"tp": 8, "overlap": {"grad_reduce": false, "param_gather": false}})"}) {
+    const Report report = train(16, plan);
+    double sum = number(report, "compute_s") +
+                 number(report, "bubble_fraction") * number(report, "step_time_s");
+    for (const char* dimension : {"tp", "pp", "dp", "edp", "ep", "cp", "embed", "other"})
+      sum += number(report, "exposed_comm_s", dimension);
+    EXPECT_NEAR(sum / number(report, "step_time_s"), 1, 1e-6) << plan;
+  }
+}
+
+// Acceptance of the folding: six plans on 64 GPUs.
+TEST(Step, FoldedEqualsUnfolded) {
+  const std::pair<const char*, const char*> plans[] = {
+      {R"({"zero": 1})", kModel},
+      {R"({"tp": 8, "sp": true, "zero": 1})", kModel},
+      {R"({"tp": 2, "pp": 4, "sp": true})", kModel},
+      {R"({"fsdp": {}, "tp": 2, "sp": true})", kModel},
+      {R"({"pp": 4, "vpp": 2, "schedule": "1f1b-interleaved", "tp": 2, "zero": 1})", kModel},
+      {R"({"tp": 2, "sp": true, "ep": 4, "zero": 1})", kExperts}};
+  for (const auto& [plan, model] : plans) {
+    const Report folded = train(64, plan, {}, model);
+    const Report single = train(64, plan, R"(, "models": {"fold": false})", model);
+    EXPECT_NEAR(folded.time_s / single.time_s, 1, 1e-6) << plan;
+    EXPECT_LT(folded.events, single.events) << plan;
+    EXPECT_NEAR(number(folded, "compute_s"), number(single, "compute_s"), 1e-6) << plan;
+    // What ended a wait is a matter of order where two things ended it at the same instant.
+    EXPECT_NEAR(number(folded, "bubble_fraction"), number(single, "bubble_fraction"), 0.01) << plan;
+  }
+}
+
+TEST(Step, ASlowGpuSplitsItsReplicaOffAndSetsThePace) {
+  const std::string plan = R"({"tp": 8, "sp": true, "zero": 1})";
+  const Report sound = train(64, plan);
+  const Report slow =
+      train(64, plan, R"(, "faults": [{"target": "server3/gpu2", "do": "slow", "factor": 0.9}])");
+  EXPECT_EQ(number(sound, "folded", "classes"), 1);
+  EXPECT_EQ(number(slow, "folded", "classes"), 2);
+  EXPECT_GT(slow.time_s, 1.05 * sound.time_s);
+  EXPECT_LT(slow.time_s, 1.12 * sound.time_s);
+}
+
+// Zero 3 moves the weights twice and the gradients once; plain data parallelism the gradients, as much as twice (one micro-batch,
+// equal number formats). Counted on the layers: embedding and output stay gathered until the step ends.
+TEST(Step, ZeroThreeSendsHalfAsMuchAgain) {
+  const std::string dtype = R"("dtype": {"param": "bf16", "grad": "bf16"})";
+  const auto bytes = [&](const std::string& plan) {
+    const Report report = test::run(fmt::format(
+        R"({{"fabric": {{"use": "hgx-h100"}},
+             "jobs": [{{"name": "t", "kind": "training", "gpus": 8, "model": {}, "seq": 2048, "global_batch": 8, {},
+                        "plan": {}}}]}})",
+        kFewWords, dtype, plan));
+    return number(report, "comm_bytes", "dp");
+  };
+  EXPECT_NEAR(bytes(R"({"zero": 3})") / bytes(R"({"zero": 0})"), 1.5, 0.01);
+  EXPECT_NEAR(bytes(R"({"zero": 1})") / bytes(R"({"zero": 0})"), 1.0, 0.01);
+}
+
+TEST(Step, MoreBandwidthBetweenServersShortensOnlyWhatWaits) {
+  const std::string plan = R"({"zero": 0, "overlap": {"grad_reduce": false}})";
+  const Report half = test::run(fmt::format(
+      R"({{"fabric": {{"use": "hgx-h100+ib-ndr", "set": {{"/servers": 2, "/network/link/efficiency": 0.4}}}},
+           "jobs": [{{"name": "t", "kind": "training", "gpus": 16, "model": {}, "seq": 2048, "global_batch": 128,
+                      "plan": {}}}]}})",
+      kModel, plan));
+  const Report whole = train(16, plan);
+  EXPECT_GT(half.time_s, whole.time_s);
+  EXPECT_NEAR(number(half, "compute_s"), number(whole, "compute_s"), 1e-9);
+  EXPECT_GT(number(half, "exposed_comm_s", "dp"), 1.3 * number(whole, "exposed_comm_s", "dp"));
+}
+
+}  // namespace
+}  // namespace weft

@@ -227,6 +227,7 @@ std::unique_ptr<ModelledJob> make_training(const JobSite& site, Diagnostics& out
   training.gpus = static_cast<std::int64_t>(site.gpus.size());
   const Architecture model(training.model);
   check_plan(model, training, out);
+  check_kernels(*gpu, training.software, training.dtype, site.spec.place, site.spec.pointer, out);
   if (!out.ok()) return nullptr;
   StageLayout layout = stage_layout(model, training.plan, out);
   if (!out.ok()) return nullptr;

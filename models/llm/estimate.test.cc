@@ -31,7 +31,7 @@ class EqualLinks final : public CollectiveTimes {
   double rate_, start_;
 };
 
-constexpr double kFree = 1e30, kFast = 100e9, kSlow = 1e9;
+constexpr double kFree = 1e30, kFast = 1e12, kSlow = 1e9;
 
 struct Case {
   explicit Case(const std::string& name)
@@ -101,7 +101,7 @@ TEST(Estimate, GradientsHideUnderTheLastBackwardPass) {
   const double under = exposed(kFast);
   c.training.plan.overlap.grad_reduce = false;
   const double after = exposed(kFast);
-  // 8 G parameters of 4 bytes, twice 31/32 of them over a link of 100 GB/s.
+  // 8 G parameters of 4 bytes, twice 31/32 of them over a link of 1 TB/s.
   EXPECT_NEAR(after, 2 * 31.0 / 32 * 4 * c.model.total() / kFast, 0.02 * after);
   EXPECT_LT(under, 0.2 * after);
 }

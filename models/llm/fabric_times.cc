@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t kMostPairs = 512;
+constexpr std::int64_t kMostPairs = 256, kMostRanks = 256;
 
 }  // namespace
 
@@ -19,21 +19,29 @@ FabricTimes::FabricTimes(const Fabric& fabric, CollectiveTimer& timer, std::vect
 }
 
 double FabricTimes::collective(GroupSpan span, CollectiveKind kind, double bytes) {
-  return span.ranks < 2 ? 0 : at({span, kind, false}, bytes);
+  if (span.ranks < 2 || bytes <= 0) return 0;
+  if (span.ranks <= kMostRanks) return at({span, kind, false}, bytes).at(bytes);
+  // A larger ring has as many more hops; bytes per rank hardly grow.
+  const Line most = at({{kMostRanks, span.stride}, kind, false}, bytes);
+  const Line half = at({{kMostRanks / 2, span.stride}, kind, false}, bytes);
+  const double ranks = static_cast<double>(span.ranks), measured = kMostRanks;
+  const double hops = std::max(0.0, most.start - half.start) * (ranks - measured) / (measured / 2);
+  const double share = (1 - 1 / ranks) / (1 - 1 / measured);
+  return Line{most.start + hops, most.per_byte * share}.at(bytes);
 }
 
 double FabricTimes::send(std::int64_t distance, double bytes) {
-  return at({{2, distance}, CollectiveKind::send_recv, true}, bytes);
+  const Key key{{2, distance}, CollectiveKind::send_recv, true};
+  return bytes <= 0 ? 0 : at(key, bytes).at(bytes);
 }
 
-// Linear between powers of four: a start-up and a rate.
-double FabricTimes::at(const Key& key, double bytes) {
-  if (bytes <= 0) return 0;
+FabricTimes::Line FabricTimes::at(const Key& key, double bytes) {
   Curve& curve = curves_[key];
   const int below = static_cast<int>(std::floor(std::log2(std::max(bytes, 1.0)) / 2));
   const double low = std::exp2(2 * below), high = 4 * low;
   const double from = measured(key, curve, below), to = measured(key, curve, below + 1);
-  return std::max(0.0, from + (to - from) * (bytes - low) / (high - low));
+  const double per_byte = (to - from) / (high - low);
+  return {from - per_byte * low, per_byte};
 }
 
 double FabricTimes::measured(const Key& key, Curve& curve, int power) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long collectives take on a fabric, each measured once in the simulator: for a span of ranks and a few sizes, all its groups
-// in one block of GPUs run at once at fluid level, and what is between two sizes is interpolated. What other blocks do at the
-// same time is not seen: it matters only where blocks share links above them (oversubscribed networks, large strides).
+// in one block of GPUs run at once at fluid level, and what is between two sizes is interpolated: a start-up and a rate. Groups of
+// more than 256 ranks are extrapolated. What other blocks do at the same time is not seen: it matters only where blocks share
+// links above them (oversubscribed networks, large strides).
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -30,7 +32,11 @@ class FabricTimes final : public CollectiveTimes {
   };
   using Curve = std::map<int, double>;  // seconds by power of four bytes
 
-  double at(const Key& key, double bytes);
+  struct Line {
+    double start = 0, per_byte = 0;
+    double at(double bytes) const { return std::max(0.0, start + per_byte * bytes); }
+  };
+  Line at(const Key& key, double bytes);
   double measured(const Key& key, Curve& curve, int power);
   double run(const Key& key, double size);
 

@@ -128,6 +128,7 @@ void Estimator::shape(Stage& stage, const TrainingSpec& training,
 void Estimator::fill(Stage& stage, const TrainingSpec& training, const Passes& passes, bool split,
                      double share) {
   stage.forward = stage.backward = stage.weights = {};
+  stage.begin = stage.end = 0;
   const auto add = [&](const ByPass& by_pass, double times) {
     stage.forward.add(by_pass[index(PassKind::forward)], times);
     if (!split) return stage.backward.add(by_pass[index(PassKind::backward)], times);
@@ -147,25 +148,44 @@ void Estimator::fill(Stage& stage, const TrainingSpec& training, const Passes& p
 // Weights on their way beside the passes, gradients behind them.
 void Estimator::shard(Stage& stage, const TrainingSpec& training) {
   const FsdpSpec fsdp = training.plan.fsdp.value_or(FsdpSpec{});
-  double gathers = 0, reductions = 0;
+  const double gather = bytes_of(training.dtype.gather.value_or(training.dtype.param));
+  const auto gathered = [&](StageParameters parameters) {
+    return over_replicas(training, parameters, CollectiveKind::all_gather, gather);
+  };
+  double gathers = 0, reductions = 0, first = 0, layers = 0;
+  StageParameters ends = stage.parameters;
   for (std::size_t i = 0; i < stage.counts.size(); ++i) {
     if (stage.counts[i] == 0) continue;
     const StageParameters layer =
         layer_parameters(model_, training.plan, kinds_[i % kinds_.size()]);
-    const Precision gather = training.dtype.gather.value_or(training.dtype.param);
-    gathers += real(stage.counts[i]) *
-               over_replicas(training, layer, CollectiveKind::all_gather, bytes_of(gather));
-    reductions += real(stage.counts[i]) * reduction(training, layer);
+    const double count = real(stage.counts[i]);
+    first = gathered(layer);
+    gathers += count * first;
+    reductions += count * reduction(training, layer);
+    ends.dense -= count * layer.dense;
+    layers += count;
   }
-  const auto wait = [&](Cost& pass, double busy) {
-    const double waited =
-        fsdp.prefetch > 0 ? std::max(0.0, busy - pass.total) : busy;  // nothing runs ahead
-    pass.total += waited;
-    pass.exposed[index(Dimension::dp)] += waited;
+  ends.experts = 0;
+  const auto wait = [&](Cost& pass, double seconds) {
+    pass.total += std::max(0.0, seconds);
+    pass.exposed[index(Dimension::dp)] += std::max(0.0, seconds);
   };
-  wait(stage.forward, gathers);
+  // Nothing runs ahead without prefetching. What a pass begins with, the embedding or the output matrix and the first layer, is
+  // gathered under one layer of the pass before.
+  const auto beside = [&](const Cost& pass, double busy) {
+    return fsdp.prefetch > 0 ? busy - pass.total : busy;
+  };
+  const double begins = (ends.dense > 1 ? gathered(ends) : 0) + first;
+  const double under = stage.backward.total / std::max(layers, 1.0);
+  wait(stage.forward, beside(stage.forward, gathers));
+  if (fsdp.prefetch > 0) wait(stage.forward, begins - under);
+  stage.begin = fsdp.prefetch > 0 ? std::min(begins, under) : 0;
+  const double last = ends.dense > 1 ? reduction(training, ends) : 0;
+  stage.end = last + reductions / std::max(layers, 1.0);
+  reductions += last;
   wait(stage.backward,
-       (fsdp.reshard ? gathers : 0) + (fsdp.reduce_every_micro_batch ? reductions : 0));
+       beside(stage.backward,
+              (fsdp.reshard ? gathers : 0) + (fsdp.reduce_every_micro_batch ? reductions : 0)));
 }
 
 // Parameters of one rank over those that hold the same.
@@ -233,7 +253,7 @@ double Estimator::finish(const TrainingSpec& training, StepEstimate& out) {
       const double early = real(static_cast<std::int64_t>(s)) * stage.backward.total / chunks;
       double rest = busy;
       if (is_sharded(plan) && fsdp.reduce_every_micro_batch)
-        rest = last;
+        rest = stage.end;
       else if (under)
         rest = std::max({busy - window, (busy - backward) / chunks, last});
       waited = std::max(waited, rest - early);
@@ -242,6 +262,7 @@ double Estimator::finish(const TrainingSpec& training, StepEstimate& out) {
         shards ? stage.parameters.dense / shard + stage.parameters.experts / expert_shard
                : stage.parameters.total();
     optimizer = std::max(optimizer, passes.optimizer_s(updated));
+    if (is_sharded(plan) && s == 0) first = stage.begin;
     if (is_sharded(plan) || plan.zero == 0) continue;
     const double weights =
         over_replicas(training, stage.parameters, CollectiveKind::all_gather, gather);
@@ -249,7 +270,7 @@ double Estimator::finish(const TrainingSpec& training, StepEstimate& out) {
     if (s == 0) first = weights / chunks;
   }
   // Weights of later stages and chunks arrive while the first ones work.
-  const double weights = plan.overlap.param_gather ? first : gathered;
+  const double weights = is_sharded(plan) || plan.overlap.param_gather ? first : gathered;
   out.exposed_s[index(Dimension::dp)] += waited + weights;
   out.compute_s += optimizer;
   double embed = 0;

@@ -69,6 +69,8 @@ class Estimator {
     std::int64_t embeddings = 0, losses = 0;
     Cost forward, backward, weights;
     StageParameters parameters;
+    // Fully sharded: what the first pass of all waits for more than later ones, and the last for its gradients.
+    double begin = 0, end = 0;
     bool operator==(const Stage& other) const {
       return counts == other.counts && embeddings == other.embeddings && losses == other.losses;
     }

@@ -133,13 +133,28 @@ double CollectiveTimer::send_seconds(double bytes, const std::vector<Lockstep::P
   return known->second;
 }
 
+// Capacities of the resources that the workload uses, renumbered: a machine has a million, a collective needs a few.
+std::vector<Bandwidth> CollectiveTimer::compact(Workload& workload) const {
+  std::vector<std::uint32_t> used;
+  for (const Share& share : workload.shares) used.push_back(share.resource);
+  std::ranges::sort(used);
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  for (Share& share : workload.shares) {
+    share.resource =
+        static_cast<std::uint32_t>(std::ranges::lower_bound(used, share.resource) - used.begin());
+  }
+  std::vector<Bandwidth> out;
+  for (const std::uint32_t resource : used) out.push_back(capacities_[resource]);
+  return out;
+}
+
 double CollectiveTimer::run(const std::function<std::uint32_t(Lockstep&)>& pattern) {
   Workload workload;
   Lockstep lockstep(routes_, workload, planner_, false);
   const std::uint32_t id = pattern(lockstep);
   lockstep.fold(capacities_, {});
   lockstep.append(id, workload.add_barrier(), 0);
-  const auto network = make_network_(capacities_);
+  const auto network = make_network_(compact(workload));
   Executor executor(workload, *network);
   ExecutorJob job;
   job.end_op = static_cast<std::uint32_t>(workload.operations.size());

@@ -50,6 +50,7 @@ class CollectiveTimer {
 
  private:
   double run(const std::function<std::uint32_t(Lockstep&)>& pattern);
+  std::vector<Bandwidth> compact(Workload& workload) const;
 
   Routes& routes_;
   CollectivePlanner planner_;

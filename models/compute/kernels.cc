@@ -23,6 +23,9 @@ constexpr Tile kTiles[] = {{128, 256}, {256, 128}, {128, 192}, {128, 160},
 constexpr double kReload = 14;
 constexpr double reload(Tile tile) { return 1 + kReload * (1 / tile.m + 1 / tile.n); }
 
+// Matrix instructions take 16 rows (PTX, mma.m16n8k16); beyond 64 rows tiles are as good as splitting k.
+constexpr double kFewRows = 64, kRowsOfInstruction = 16;
+
 constexpr double kAttentionBlock = 128;     // queries that one thread block takes
 constexpr double kAttentionBackward = 2.5;  // five products instead of two
 constexpr double kShortQueries = 64;        // below it the keys are split over the SMs
@@ -179,9 +182,14 @@ double KernelTimes::gemm(const Gemm& gemm) const {
         2 * tile.m * tile.n * gemm.k / of_sm * reload(tile) / reload(kTiles[0]) + wave_start_;
     best = std::min(best, std::ceil(tiles / sms_) * wave);
   }
+  if (gemm.splits && gemm.m <= kFewRows) {
+    const double rows = std::ceil(gemm.m / kRowsOfInstruction) * kRowsOfInstruction;
+    best = std::min(best, 2 * gemm.groups * rows * gemm.n * gemm.k / (of_sm * sms_) + wave_start_);
+  }
   const double operand = bytes_of(gemm.precision);
-  const double bytes =
-      gemm.groups * ((gemm.m + gemm.n) * gemm.k * operand + gemm.m * gemm.n * gemm.output_bytes);
+  const double weight = gemm.weight_bytes > 0 ? gemm.weight_bytes : operand;
+  const double bytes = gemm.groups * (gemm.m * gemm.k * operand + gemm.n * gemm.k * weight +
+                                      gemm.m * gemm.n * gemm.output_bytes);
   return kernel_start_ + std::max(best, bytes / bandwidth_);
 }
 

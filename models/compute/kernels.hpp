@@ -29,6 +29,8 @@ struct Gemm {
   double m = 0, n = 0, k = 0, groups = 1;
   Precision precision = Precision::bf16;
   double output_bytes = 2;  // moved per element of the result; 8: gradients accumulated in FP32
+  double weight_bytes = 0;  // of an element of the k x n operand; 0: as `precision`
+  bool splits = false;      // with few rows k is split over the SMs, as inference engines do
 };
 // Of one layer: `batch` sequences, `queries` against `keys` tokens, the queries being the last of the keys when causal; a
 // backward pass does 2.5 times the work.

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inference: a server loop in simulated time. An iteration takes what its kernels take (the same layer passes as training, forward
-// only) plus its collectives, each timed alone on the fabric; requests come, wait, are read (prefill) and answered token by token
-// (decode), their keys and values fill pages of the cache, and who does not fit waits or is put back.
+// A server of a language model in simulated time. Requests come, wait, are read (prefill) and answered token by token (decode);
+// their keys and values fill pages of a cache, and who does not fit waits or is put back.
+//
+//   iteration  All requests of a replica that are ready move together: one token each for those being answered, whole prompts or
+//              chunks of them for those being read. It takes what its kernels and collectives take (InferencePasses).
+//   stages     Of a pipeline, each works on an iteration of its own; a request is in one of them at a time, unless its prompt is
+//              read in chunks: these follow each other through the stages.
+//   pages      A request holds ceil(tokens / block) of them. When none is free the youngest gives its up: it is read again later
+//              (recompute), or copied to host memory and back (swap).
+//   lockstep   Replicas that share experts iterate together; the busiest sets the pace.
+//   apart      Some replicas only read prompts; the cache then travels to another one, which answers.
 //
 // Source: continuous batching (Orca, OSDI 2022), paged cache (vLLM, SOSP 2023), chunked prefill (Sarathi, OSDI 2024),
 //         disaggregation (DistServe, OSDI 2024).
@@ -9,48 +17,63 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
-#include "models/llm/layer_pass.hpp"
+#include "models/llm/inference_pass.hpp"
 #include "sim/run/inference_spec.hpp"
-#include "sim/run/library.hpp"
 
 namespace weft {
 
-// What one iteration works on.
-struct Iteration {
-  double prompt_tokens = 0;   // of prompts, chunks of them
-  double prompt_context = 0;  // sum over these tokens of the tokens before them
-  double decodes = 0;         // requests that get one token each
-  double decode_context = 0;  // sum of their contexts
-};
-// Seconds of an iteration on one replica, its parts for the report.
-struct IterationTime {
-  double compute = 0, tp = 0, ep = 0, pp = 0;
-  double total() const { return compute + tp + ep + pp; }
+struct ServeRequest {
+  double arrival = 0;
+  std::int64_t prompt = 1, output = 1;
+  std::int64_t cached = 0;  // tokens of the prompt that were in the cache before
 };
 
 struct RequestTimes {
   double arrival = 0, first_token = 0, finish = 0;
   std::int64_t prompt = 0, output = 0;
+  bool refused = false;  // longer than the whole cache
+  double ttft() const { return first_token - arrival; }
+  double e2e() const { return finish - arrival; }
+  double tpot() const {  // per token after the first
+    return output > 1 ? (finish - first_token) / static_cast<double>(output - 1) : 0;
+  }
+};
+
+struct ServeShape {
+  std::int64_t replicas = 1;
+  std::int64_t prefill_replicas = 0;  // the first so many only read prompts
+  std::int64_t stages = 1;
+  std::int64_t lockstep = 1;      // replicas that iterate together
+  std::int64_t cache_tokens = 0;  // of one replica
+};
+
+// Seconds.
+struct ServeCosts {
+  std::function<IterationTime(const Iteration&)> iteration;
+  // Of a prompt's cache from one replica to another; of a request's cache to host memory or back.
+  std::function<double(std::int64_t from, std::int64_t to, double tokens)> transfer;
+  std::function<double(double tokens)> swap;
+  std::vector<double> slowness;  // of the replicas' computing; empty: all sound
 };
 
 struct ServeResult {
   std::vector<RequestTimes> requests;
   double makespan = 0;
-  std::int64_t iterations = 0, preemptions = 0;
-  double busiest_batch = 0, peak_cache_bytes = 0;
-  IterationTime sum;  // over all iterations of all replicas
+  std::int64_t iterations = 0, preemptions = 0, peak_batch = 0;
+  double peak_cache_tokens = 0;  // of one replica
+  double mean_batch = 0;         // requests answered together, mean of the iterations that answer
+  double transfer = 0;           // seconds that caches travelled
+  IterationTime sum;             // over the iterations of all groups of replicas
 };
 
-// The loop of one replica. `seconds` of an iteration, `cache_tokens` that fit, `transfer` of a prompt's cache when other GPUs read
-// it (0 otherwise).
-ServeResult serve(const RequestsSpec& requests, const ServingSpec& serving,
-                  const std::function<IterationTime(const Iteration&)>& seconds,
-                  std::int64_t cache_tokens, const std::function<double(double tokens)>& transfer,
-                  std::uint64_t seed);
+// When who asks for how much: the same for the same seed. Closed loops get later arrivals while they run.
+std::vector<ServeRequest> make_requests(const RequestsSpec& spec, std::int64_t block,
+                                        std::uint64_t seed);
 
-std::unique_ptr<ModelledJob> make_inference(const JobSite& site, Diagnostics& out);
+// Throws LimitReached when it would take too many iterations.
+ServeResult serve(const RequestsSpec& spec, const ServingSpec& serving, const ServeShape& shape,
+                  const ServeCosts& costs, std::uint64_t seed);
 
 }  // namespace weft

@@ -22,11 +22,13 @@ constexpr auto enum_names(Arrival) {
 struct RequestEntry {
   Time at{0};
   std::int64_t prompt = 1, output = 1;
+  double cached = 0;
   template <class V>
   void visit(V&& v) {
-    v("at", at, "when it arrives", at_most(30'000'000'000_us));
+    v("at", at, "when it arrives", at_most(2'592'000_s));
     v("prompt", prompt, "tokens", required, between(1, 100'000'000));
     v("output", output, "tokens", required, between(1, 100'000'000));
+    v("cached", cached, "part of the prompt that is in the cache already", between(0, 1));
   }
 };
 
@@ -41,7 +43,7 @@ struct RequestsSpec {
     v("arrival", arrival,
       "at-once, uniform or poisson at `rate`, closed: `concurrency` clients that ask again when "
       "answered");
-    v("count", count, "requests in all", between(1, 10'000'000));
+    v("count", count, "requests in all", between(1, 1'000'000));
     v("rate", rate, "requests per second", positive);
     v("concurrency", concurrency, "clients of a closed loop", between(1, 1'000'000));
     v("prompt", prompt, "tokens of a prompt, on average", between(1, 100'000'000));
@@ -81,6 +83,7 @@ struct ServingSpec {
   std::optional<std::int64_t> chunk;
   double memory_share = 0.9;
   Preemption preemption = Preemption::recompute;
+  Time overhead{0};
   SmallAllReduce all_reduce = SmallAllReduce::nccl;
   SloSpec slo;
   template <class V>
@@ -94,6 +97,9 @@ struct ServingSpec {
     v("memory_share", memory_share, "of the GPU's memory that weights and cache may fill",
       between(0.01, 1));
     v("preemption", preemption, "what happens when the cache is full: recompute or swap");
+    v("overhead", overhead,
+      "of every iteration, beside what the GPUs do: scheduling, sampling on the host; 0: hidden",
+      at_most(1_s));
     v("prefill_gpus", prefill_gpus,
       "so many GPUs of the job only read prompts and send their cache to the others; 0: none",
       between(0, 10'000'000));
@@ -104,16 +110,31 @@ struct ServingSpec {
   }
 };
 
-struct InferenceSpec {
-  LlmSpec model;
-  std::int64_t gpus = 1;
-  PlanSpec plan;  // tp, pp, ep, dp (replicas); what only training knows is refused
-  DtypeSpec dtype;
-  std::optional<Precision> kv;  // of the cache; default: as compute, 16 bit at least
-  SoftwareSpec software;
+// Keys of an inference job, beside those that it has in common with training (TrainingKeys).
+struct InferenceKeys {
+  std::optional<RequestsSpec> requests;
+  std::optional<ServingSpec> serving;
+  template <class V>
+  void visit(V&& v) {
+    v("requests", requests, "what is asked of an inference job");
+    v("serving", serving, "how the engine of an inference job answers");
+  }
+};
+
+// As a training job, with what only training knows left at its defaults. Replicas of the model: plan.dp.
+struct InferenceSpec : TrainingSpec {
   RequestsSpec requests;
   ServingSpec serving;
-  std::vector<std::string> order = {"tp", "cp", "dp", "pp"};
+  // Of the cache; default: as computing, 16 bits at least.
+  Precision kv_precision() const {
+    if (dtype.kv) return *dtype.kv;
+    return bytes_of(dtype.compute) < 2 ? Precision::bf16 : dtype.compute;
+  }
 };
+
+// The job at `pointer`. Problems go to `out`, use the result only when out.ok(). `gpus` and `order` are the job's.
+InferenceSpec read_inference(const Json& job, const std::string& pointer, TrainingKeys common,
+                             InferenceKeys keys, std::optional<std::int64_t> gpus,
+                             std::vector<std::string> order, Diagnostics& out);
 
 }  // namespace weft

@@ -241,7 +241,27 @@ void JobBuilder::add_modelled(const JobSpec& spec, JobPlan& job, Placement& plac
   const auto gpus = take_gpus(spec, placement);
   if (!gpus) return;
   job.ranks = gpus->size();
-  job.modelled = build({fabric_, routes_, lockstep_, workload_, scenario_, spec, *gpus}, out_);
+  job.modelled = build({fabric_, routes_, lockstep_, workload_, scenario_, spec, *gpus,
+                        [this](bool graphs) { return make_timer(graphs); }},
+                       out_);
+}
+
+std::unique_ptr<CollectiveTimer> JobBuilder::make_timer(bool graphs) {
+  CollectivePlanner planner =
+      collective_planner(planned_on_, routes_, scenario_, algorithms_, library_);
+  if (graphs && library_ && !scenario_.nccl) {
+    planner = [this, otherwise = std::move(planner)](std::span<const NodeId> gpus,
+                                                     CollectiveKind kind, Bytes size) {
+      NcclSpec nccl;
+      nccl.harness = "graph";
+      try {
+        return library_.plan(planned_on_, gpus, kind, size, 0, nccl);
+      } catch (const InputError&) {
+        return otherwise(gpus, kind, size);
+      }
+    };
+  }
+  return std::make_unique<CollectiveTimer>(fabric_, routes_, std::move(planner), make_network_);
 }
 
 // Behind all other jobs: folding needs to know every flow that there will be.

@@ -51,13 +51,15 @@ class JobBuilder {
   // its choices.
   JobBuilder(const Fabric& fabric, const Fabric& planned_on, const Scenario& scenario,
              std::span<const AlgorithmEntry* const> algorithms, const CollectiveLibrary& library,
-             const JobLibrary& models, CollectivePlanner planner, Diagnostics& out)
+             const JobLibrary& models, CollectivePlanner planner,
+             CollectiveTimer::MakeNetwork make_network, Diagnostics& out)
       : fabric_(fabric),
         planned_on_(planned_on),
         scenario_(scenario),
         algorithms_(algorithms),
         library_(library),
         models_(models),
+        make_network_(std::move(make_network)),
         out_(out),
         routes_(fabric),
         builder_(routes_, workload_),
@@ -96,6 +98,7 @@ class JobBuilder {
   void check_library();
   void add_modelled(const JobSpec& spec, JobPlan& job, Placement& placement);
   void append_modelled();
+  std::unique_ptr<CollectiveTimer> make_timer(bool graphs);
   std::optional<NodeId> find_gpu(const std::string& name, const Place& place,
                                  const std::string& pointer);
   FlowPlan add_transfer(const Transfer& transfer, Bytes size);
@@ -110,6 +113,7 @@ class JobBuilder {
   std::span<const AlgorithmEntry* const> algorithms_;
   const CollectiveLibrary& library_;
   const JobLibrary& models_;
+  CollectiveTimer::MakeNetwork make_network_;  // of what is timed alone
   Diagnostics& out_;
   Routes routes_;
   Workload workload_;

@@ -49,6 +49,7 @@ struct CollectiveLibrary {
 class Executor;
 class Lockstep;
 class Routes;
+class CollectiveTimer;
 struct JobReport;
 struct Report;
 
@@ -60,6 +61,8 @@ struct JobSite {
   const Scenario& scenario;
   const JobSpec& spec;
   std::vector<NodeId> gpus;  // rank order
+  // Collectives alone on the fabric, as the scenario's library runs them. `graphs`: launched with the kernels around them.
+  std::function<std::unique_ptr<CollectiveTimer>(bool graphs)> make_timer;
 };
 
 // Operations that run one after the other on one stream, for a timeline: "stage 3, 128 replicas".

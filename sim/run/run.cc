@@ -35,26 +35,16 @@ class Run {
         context_(context),
         out_(out),
         builder_(fabric, planned_on, scenario, context.algorithms, context.library, context.models,
-                 planner, out) {
+                 planner, lone_networks(), out) {
     watched_ = watched_links(fabric, scenario, out);
     builder_.build();
   }
 
   Report execute() {
-    NetworkOptions options;
-    options.merge_classes = scenario_.models.merge_classes;
-    options.remember_repeats = scenario_.models.remember_repeats;
-    options.fabric = &fabric_;
-    options.packet = &scenario_.models.packet;
-    options.seed = static_cast<std::uint64_t>(scenario_.seed);
-    for (const JobSpec& job : scenario_.jobs) {
-      options.traffic_classes =
-          std::max(options.traffic_classes, static_cast<std::uint8_t>(job.traffic_class));
-    }
-    options.cuts = !builder_.reroutes().empty();
-    options.hypothetical = &fabric_ != &planned_on_;
+    NetworkOptions with = options();
+    with.cuts = !builder_.reroutes().empty();
     const std::vector<Bandwidth> capacities = fabric_.capacities();
-    network_ = context_.make_network(scenario_.fidelity, capacities, options);
+    network_ = context_.make_network(scenario_.fidelity, capacities, with);
     Executor executor(builder_.workload(), *network_);
     std::optional<LinkSampler> sampler;
     if (!watched_.empty()) {
@@ -84,6 +74,29 @@ class Run {
   std::size_t operation_count() const { return builder_.workload().operations.size(); }
 
  private:
+  NetworkOptions options() const {
+    NetworkOptions out;
+    out.merge_classes = scenario_.models.merge_classes;
+    out.remember_repeats = scenario_.models.remember_repeats;
+    out.fabric = &fabric_;
+    out.packet = &scenario_.models.packet;
+    out.seed = static_cast<std::uint64_t>(scenario_.seed);
+    for (const JobSpec& job : scenario_.jobs) {
+      out.traffic_classes =
+          std::max(out.traffic_classes, static_cast<std::uint8_t>(job.traffic_class));
+    }
+    out.hypothetical = &fabric_ != &planned_on_;
+    return out;
+  }
+  // For what models time alone: flows, even where the scenario itself runs packets.
+  CollectiveTimer::MakeNetwork lone_networks() const {
+    const Fidelity fidelity =
+        scenario_.fidelity == Fidelity::packet ? Fidelity::fluid : scenario_.fidelity;
+    return [this, fidelity](std::span<const Bandwidth> capacities) {
+      return context_.make_network(fidelity, capacities, options());
+    };
+  }
+
   Report make_report(const Executor& executor, Observation seen) {
     Report report;
     report.version = context_.version;
@@ -122,7 +135,9 @@ class Run {
       if (scenario_.nccl && problem.pointer.starts_with(scenario_.nccl->pointer))
         report.warnings.push_back({"nccl", problem.pointer + ": " + problem.fact});
     }
-    if (network_traffic_ <= 0) {
+    const bool alone = std::ranges::any_of(
+        scenario_.jobs, [](const JobSpec& job) { return job.inference.has_value(); });
+    if (network_traffic_ <= 0 && !alone) {
       report.warnings.push_back(
           {"no-traffic", "no communication found: nothing in this scenario crosses a link"});
     }

@@ -49,50 +49,71 @@ bool has_problems(const JobSpec& job, const Diagnostics& out) {
   });
 }
 
+bool is_inference(const JobSpec& job) {
+  return job.kind ? *job.kind == JobKind::inference
+                  : job.inference_keys.requests || job.inference_keys.serving;
+}
 bool is_training(const JobSpec& job) {
   return job.kind ? *job.kind == JobKind::training
-                  : job.training_keys.model.kind != Json::Kind::null;
+                  : job.training_keys.model.kind != Json::Kind::null && !is_inference(job);
 }
 
-// A training job as one; keys that it does not take, and keys that nothing else takes.
-void read_training_job(JobSpec& job, const Json& written, Diagnostics& out) {
+// A job with a model as one; keys that it does not take, and keys that nothing else takes.
+void read_model_keys(JobSpec& job, const Json& written, Diagnostics& out) {
   if (!written.is_object()) return;
-  const auto refuse = [&](std::string_view key, std::string_view cure) {
-    out.error(written.find(key)->place, fmt::format("{}/{}", job.pointer, key),
-              is_training(job) ? "a training job does not take this key"
-                               : "only training jobs take this key",
-              std::string(cure));
+  const auto refuse = [&](std::string_view key, std::string_view fact, std::string_view cure) {
+    if (const Json* found = written.find(key)) {
+      out.error(found->place, fmt::format("{}/{}", job.pointer, key), std::string(fact),
+                std::string(cure));
+    }
   };
-  if (!is_training(job)) {
+  const bool trains = is_training(job), serves = is_inference(job);
+  if (!serves) {
+    for (const char* key : {"requests", "serving"})
+      refuse(key, "only inference jobs take this key", "leave it out, or \"kind\"");
+  }
+  if (!trains && !serves) {
     for (const std::string& key : training_keys_in(written))
-      refuse(key, "add \"model\", or leave it out");
+      refuse(key, "only training jobs take this key", "add \"model\", or leave it out");
     return;
   }
+  const char* foreign =
+      trains ? "a training job does not take this key" : "an inference job does not take this key";
   for (const std::string_view key :
        {"collective", "size", "algorithm", "root", "channels", "chunk", "expand", "group_size",
-        "group_stride", "p2p", "flows", "pattern", "queue_pairs"}) {
-    if (written.find(key) != nullptr) refuse(key, "make it a job of its own");
-  }
-  if (written.find("repeat") != nullptr) refuse("repeat", R"("steps": {"measure": 8})");
+        "group_stride", "p2p", "flows", "pattern", "queue_pairs"})
+    refuse(key, foreign, "make it a job of its own");
+  refuse("repeat", foreign,
+         trains ? R"("steps": {"measure": 8})" : R"("requests": {"count": 100})");
   const std::size_t before = out.error_count();
-  TrainingSpec spec =
-      read_training(written, job.pointer, job.training_keys, job.gpus, job.placement.order, out);
+  InferenceSpec spec;
+  if (serves) {
+    spec = read_inference(written, job.pointer, job.training_keys, job.inference_keys, job.gpus,
+                          job.placement.order, out);
+  } else {
+    static_cast<TrainingSpec&>(spec) =
+        read_training(written, job.pointer, job.training_keys, job.gpus, job.placement.order, out);
+  }
   if (out.error_count() != before || has_problems(job, out)) return;
   if (spec.gpus > 0) job.gpus = spec.gpus;
-  job.kind = JobKind::training;
-  job.training = std::move(spec);
+  job.kind = serves ? JobKind::inference : JobKind::training;
+  if (serves) {
+    job.inference = std::move(spec);
+  } else {
+    job.training = std::move(spec);
+  }
 }
 
 void check_job(const JobSpec& job, const FabricSpec&, Diagnostics& out) {
   if (job.place.line == 0 && job.pointer.empty())
     return;  // not an object; reported when it was read
-  if (job.kind == JobKind::inference || job.kind == JobKind::trace) {
+  if (job.kind == JobKind::trace) {
     out.error(job.place, job.pointer + "/kind",
               fmt::format("not yet: {} jobs", write_config(*job.kind).text),
-              "this version runs collectives, copies, flows and training");
+              "this version runs collectives, copies, flows, training and inference");
     return;
   }
-  if (has_problems(job, out) || is_training(job)) return;
+  if (has_problems(job, out) || is_training(job) || is_inference(job)) return;
   const int shapes = (job.collective ? 1 : 0) + (job.p2p ? 1 : 0) + (job.flows.empty() ? 0 : 1) +
                      (job.pattern ? 1 : 0);
   if (shapes != 1) {
@@ -182,7 +203,7 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
     out.error(document.place, {}, "nothing to run", "add \"workload\" or \"jobs\"");
   }
   for (JobSpec& job : scenario.jobs) {
-    if (const Json* written = find_at(document, job.pointer)) read_training_job(job, *written, out);
+    if (const Json* written = find_at(document, job.pointer)) read_model_keys(job, *written, out);
     check_job(job, scenario.fabric, out);
     if (scenario.nccl) check_nccl_job(job, out);
   }

@@ -3,7 +3,8 @@
 //
 //   {"fabric": {"use": "dgx2"}, "workload": {"collective": "all_reduce", "size": "1 GiB"}}
 //
-// `workload` is the short form of one job. A job is exactly one of: collective, p2p, flows, pattern, training (a `model`). What the format names
+// `workload` is the short form of one job. A job is exactly one of: collective, p2p, flows, pattern, training (a `model`),
+// inference (a `model` and `requests`). What the format names
 // but this version cannot honour is refused with "not yet", never ignored.
 #pragma once
 
@@ -16,6 +17,7 @@
 #include "sim/fabric/routing.hpp"
 #include "sim/fabric/spec.hpp"
 #include "sim/run/expect.hpp"
+#include "sim/run/inference_spec.hpp"
 #include "sim/run/packet_spec.hpp"
 #include "sim/run/training_spec.hpp"
 #include "sim/workload/placement.hpp"
@@ -130,15 +132,17 @@ struct JobSpec {
   // training: as written, and what it means once everything about it could be read
   TrainingKeys training_keys;
   std::optional<TrainingSpec> training;
+  InferenceKeys inference_keys;
+  std::optional<InferenceSpec> inference;
   // owned by other parts of weft
-  Json checkpoint, requests;
+  Json checkpoint;
 
   Place place;
   std::string pointer;
   template <class V>
   void visit(V&& v) {
     v("name", name, "in the report", not_empty);
-    v("kind", kind, "collective, p2p, flows or training; follows from the other keys");
+    v("kind", kind, "collective, p2p, flows, training or inference; follows from the other keys");
     v("gpus", gpus, "number of GPUs; default: all of the fabric", between(1, 10'000'000));
     v("placement", placement, "which GPUs");
     v("start", start, "when the job starts", at_most(kLatest));
@@ -168,7 +172,7 @@ struct JobSpec {
       between(1, double{kMostClasses}));
     training_keys.visit(v);
     v("checkpoint", checkpoint, "checkpoint traffic", NotYet{"checkpoint traffic"});
-    v("requests", requests, "inference requests", NotYet{"inference jobs"});
+    inference_keys.visit(v);
   }
 };
 

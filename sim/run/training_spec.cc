@@ -68,6 +68,12 @@ void check_order(const TrainingSpec& spec, Diagnostics& out) {
                     : R"(e.g. ["tp", "cp", "dp", "pp"])");
 }
 
+void needs_key(const Json& job, const std::string& pointer, const char* key, const char* cure,
+               Diagnostics& out) {
+  if (job.find(key) == nullptr)
+    out.error(job.place, pointer, fmt::format("the key \"{}\" is missing", key), cure);
+}
+
 // 0 when it does not fit in 64 bits.
 std::int64_t product(std::initializer_list<std::int64_t> factors) {
   std::int64_t all = 1;
@@ -121,19 +127,13 @@ std::vector<std::string> training_keys_in(const Json& job) {
   return collector.names;
 }
 
-TrainingSpec read_training(const Json& job, const std::string& pointer, TrainingKeys keys,
-                           std::optional<std::int64_t> gpus, std::vector<std::string> order,
-                           Diagnostics& out) {
+TrainingSpec read_model_job(const Json& job, const std::string& pointer, TrainingKeys keys,
+                            std::optional<std::int64_t> gpus, std::vector<std::string> order,
+                            Diagnostics& out) {
   TrainingSpec spec;
   spec.pointer = pointer;
   spec.written = std::make_shared<const Json>(job);
-  const auto missing = [&](const char* key, const char* cure) {
-    if (job.find(key) == nullptr)
-      out.error(job.place, pointer, fmt::format("the key \"{}\" is missing", key), cure);
-  };
-  missing("model", R"(e.g. "model": "llama-3-8b"; see `weft list llms`)");
-  missing("seq", R"(e.g. "seq": 4096)");
-  missing("global_batch", "sequences per step");
+  needs_key(job, pointer, "model", R"(e.g. "model": "llama-3-8b"; see `weft list llms`)", out);
   if (const Json* model = job.find("model")) read_model(*model, pointer + "/model", spec, out);
   spec.seq = keys.seq.value_or(1);
   spec.global_batch = keys.global_batch.value_or(1);
@@ -152,6 +152,19 @@ TrainingSpec read_training(const Json& job, const std::string& pointer, Training
   spec.lora_rank = keys.lora_rank;
   const PlanSpec& plan = spec.plan;
   spec.gpus = gpus ? *gpus : plan.dp ? product({plan.tp, plan.pp, plan.cp, *plan.dp}) : 0;
+  return spec;
+}
+
+TrainingSpec read_training(const Json& job, const std::string& pointer, TrainingKeys keys,
+                           std::optional<std::int64_t> gpus, std::vector<std::string> order,
+                           Diagnostics& out) {
+  TrainingSpec spec = read_model_job(job, pointer, std::move(keys), gpus, std::move(order), out);
+  needs_key(job, pointer, "seq", R"(e.g. "seq": 4096)", out);
+  needs_key(job, pointer, "global_batch", "sequences per step", out);
+  if (const Json* dtype = job.find("dtype"); dtype != nullptr && spec.dtype.kv) {
+    out.error(dtype->place, pointer + "/dtype/kv", "a training job has no cache",
+              "leave it out, or ask for \"requests\"");
+  }
   return spec;
 }
 

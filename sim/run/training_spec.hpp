@@ -171,7 +171,7 @@ struct PlanSpec {
 struct DtypeSpec {
   Precision compute = Precision::bf16, param = Precision::bf16, grad = Precision::fp32,
             optimizer = Precision::fp32;
-  std::optional<Precision> reduce, gather;
+  std::optional<Precision> reduce, gather, kv;
   template <class V>
   void visit(V&& v) {
     v("compute", compute, "inputs of matrix products");
@@ -180,6 +180,8 @@ struct DtypeSpec {
     v("reduce", reduce, "gradients on the wire; default: as grad");
     v("gather", gather, "weights on the wire; default: as param");
     v("optimizer", optimizer, "master weights and moments");
+    v("kv", kv,
+      "keys and values in the cache of an inference job; default: as compute, 16 bits at least");
   }
 };
 
@@ -264,6 +266,10 @@ struct TrainingSpec {
 };
 
 // The job at `pointer`. Problems go to `out`, use the result only when out.ok(). `gpus` and `order` are the job's.
+// read_model_job: what every job with a model has, whether it trains or not.
+TrainingSpec read_model_job(const Json& job, const std::string& pointer, TrainingKeys keys,
+                            std::optional<std::int64_t> gpus, std::vector<std::string> order,
+                            Diagnostics& out);
 TrainingSpec read_training(const Json& job, const std::string& pointer, TrainingKeys keys,
                            std::optional<std::int64_t> gpus, std::vector<std::string> order,
                            Diagnostics& out);

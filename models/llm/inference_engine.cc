@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "models/llm/inference.hpp"
+
+namespace weft {
+namespace {
+
+double count(std::int64_t value) { return static_cast<double>(value); }
+
+// Of the GPU's way to its host.
+double host_rate(const Fabric& fabric, NodeId gpu) {
+  double rate = 0;
+  for (const LinkId link : fabric.out_links(gpu)) {
+    if (fabric.link(link).tier == Tier::host)
+      rate = std::max(rate, fabric.link(link).rate.bytes_per_s());
+  }
+  return rate;
+}
+
+}  // namespace
+
+InferenceEngine::InferenceEngine(const Fabric& fabric, Routes& routes, CollectiveTimer& timer,
+                                 const InferenceSpec& spec, const StageLayout& layout,
+                                 const std::vector<NodeId>& gpus)
+    : spec_(spec),
+      model_(spec.model),
+      kernels_(fabric.gpu_spec(gpus.front()), spec.software),
+      memory_(model_, spec, layout),
+      network_(fabric, routes, timer, spec, gpus),
+      passes_(model_, spec, kernels_, layout, network_.comms()),
+      capacity_(fabric.gpu_spec(gpus.front()).memory.value_or(Bytes{0}).value()),
+      host_rate_(host_rate(fabric, gpus.front())) {
+  if (spec.requests.trace.empty()) {
+    typical_ = longest_ = count(spec.requests.prompt + spec.requests.output);
+    return;
+  }
+  double sum = 0;
+  for (const RequestEntry& entry : spec.requests.trace) {
+    const double tokens = count(entry.prompt + entry.output);
+    sum += tokens;
+    longest_ = std::max(longest_, tokens);
+  }
+  typical_ = sum / static_cast<double>(spec.requests.trace.size());
+}
+
+double InferenceEngine::cache_room() const {
+  return capacity_ * spec_.serving.memory_share - memory_.weights() - memory_.workspace();
+}
+
+bool InferenceEngine::fits() const { return memory_.cache(longest_) <= cache_room(); }
+
+std::int64_t InferenceEngine::cache_tokens() const {
+  const double wanted = memory_.cache(longest_) * count(spec_.serving.max_batch);
+  return memory_.tokens_in(fits() ? cache_room() : wanted, typical_);
+}
+
+ServeResult InferenceEngine::serve(std::vector<double> slowness, std::uint64_t seed) const {
+  ServeShape shape;
+  shape.replicas = spec_.plan.dp.value_or(1);
+  shape.stages = spec_.plan.pp;
+  shape.prefill_replicas = spec_.serving.prefill_gpus / (spec_.plan.tp * spec_.plan.pp);
+  const std::int64_t etp = spec_.plan.etp > 0 ? spec_.plan.etp : spec_.plan.tp;
+  shape.lockstep = std::max<std::int64_t>(1, spec_.plan.ep * etp / spec_.plan.tp);
+  shape.cache_tokens = cache_tokens();
+  ServeCosts costs;
+  costs.iteration = [this](const Iteration& work) { return passes_(work); };
+  costs.transfer = [this](std::int64_t from, std::int64_t to, double tokens) {
+    return network_.transfer(from, to, memory_.cache(tokens));
+  };
+  costs.swap = [this](double tokens) {
+    return host_rate_ > 0 ? memory_.cache(tokens) / host_rate_ : 0;
+  };
+  costs.slowness = std::move(slowness);
+  return weft::serve(spec_.requests, spec_.serving, shape, costs, seed);
+}
+
+}  // namespace weft

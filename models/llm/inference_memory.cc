@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/llm/inference_memory.hpp"
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+// Prompts read whole are put together up to so many tokens; see serve.cc.
+constexpr double kWholePrompts = 8192;
+
+double count(std::int64_t value) { return static_cast<double>(value); }
+
+}  // namespace
+
+InferenceMemory::InferenceMemory(const Architecture& model, const InferenceSpec& spec,
+                                 const StageLayout& layout) {
+  const LlmSpec& m = model.spec();
+  const double tp = count(spec.plan.tp), ep = count(spec.plan.ep);
+  const double etp = spec.plan.etp > 0 ? count(spec.plan.etp) : tp;
+  const double kv_heads = std::max(1.0, count(model.kv_heads()) / tp);
+  // Of one layer, elements.
+  const double copied = m.latent ? 0
+                                 : (kv_heads - count(model.kv_heads()) / tp) * count(m.hidden) *
+                                       count(model.head_dim() + model.value_dim());
+  const double cached = m.latent ? count(m.latent->kv_rank + m.latent->rope_dim)
+                                 : kv_heads * count(model.head_dim() + model.value_dim());
+  double state = 0;
+  if (m.mamba) {
+    const double inner = count(m.mamba->heads * m.mamba->head_dim);
+    const double mixed = inner + 2 * count(m.mamba->groups * m.mamba->state);
+    state = (inner * count(m.mamba->state) + mixed * count(m.mamba->convolution - 1)) / tp;
+  }
+  window_ = count(m.window.value_or(0));
+  const double kv = bytes_of(spec.kv_precision());
+  double most = -1;
+  for (const std::vector<Chunk>& chunks : layout) {
+    double weights = 0, full = 0, windowed = 0, states = 0;
+    for (const Chunk& chunk : chunks) {
+      if (chunk.embedding) weights += model.embedding() / tp;
+      if (chunk.loss) weights += (model.output() > 0 ? model.output() : model.embedding()) / tp;
+      for (std::int64_t l = chunk.first; l < chunk.first + chunk.count; ++l) {
+        const LayerKind kind = model.layer(l);
+        const LayerParameters p = model.parameters(kind);
+        weights +=
+            (p.mixer + p.dense + p.shared) / tp + p.experts / (ep * etp) + p.router + p.norms;
+        if (kind.mixer == Mixer::attention) {
+          weights += copied;
+          (kind.windowed ? windowed : full) += cached;
+        }
+        if (kind.mixer == Mixer::mamba) states += state;
+      }
+    }
+    const bool both = chunks.front().embedding && chunks.back().loss && model.output() <= 0;
+    if (both) weights -= model.embedding() / tp;  // one matrix for both
+    weights_ = std::max(weights_, weights * bytes_of(spec.dtype.param));
+    if (full + windowed + states <= most) continue;
+    most = full + windowed + states;
+    full_ = full * kv;
+    windowed_ = windowed * kv;
+    state_ = states * kv;
+  }
+  const double inputs = m.mlp == MlpKind::gated ? 2 : 1;
+  const double chosen = m.experts ? count(m.experts->top_k * m.experts->size) / etp : 0;
+  const double widest =
+      std::max({inputs * count(m.intermediate) / tp, inputs * chosen,
+                count(m.heads * model.head_dim()) / tp + 2 * kv_heads * count(model.head_dim())});
+  const double tokens = spec.serving.chunk ? count(*spec.serving.chunk)
+                                           : std::max(kWholePrompts, count(spec.requests.prompt));
+  workspace_ = tokens * (2 * count(m.hidden) + widest) * 2 +
+               count(spec.serving.max_batch) * count(m.vocabulary) / tp * 4;
+}
+
+double InferenceMemory::cache(double tokens) const {
+  const double within = window_ > 0 ? std::min(tokens, window_) : tokens;
+  return full_ * tokens + windowed_ * within + state_;
+}
+
+std::int64_t InferenceMemory::tokens_in(double bytes, double typical) const {
+  const double each = cache(typical) / typical;
+  if (bytes <= 0) return 0;
+  if (each <= 0) return std::int64_t{1} << 40;
+  return static_cast<std::int64_t>(std::min(bytes / each, 1e12));
+}
+
+}  // namespace weft

@@ -184,7 +184,7 @@ double KernelTimes::gemm(const Gemm& gemm) const {
   }
   if (gemm.splits && gemm.m <= kFewRows) {
     const double rows = std::ceil(gemm.m / kRowsOfInstruction) * kRowsOfInstruction;
-    best = std::min(best, 2 * gemm.groups * rows * gemm.n * gemm.k / (of_sm * sms_) + wave_start_);
+    best = std::min(best, 2 * gemm.groups * rows * gemm.n * gemm.k / (of_sm * sms_));
   }
   const double operand = bytes_of(gemm.precision);
   const double weight = gemm.weight_bytes > 0 ? gemm.weight_bytes : operand;

@@ -233,8 +233,10 @@ class InferenceJob : public ModelledJob {
       : spec_(std::move(spec)),
         layout_(std::move(layout)),
         gpus_(site.gpus),
-        timer_(site.make_timer(spec_.software.graphs)),
-        engine_(site.fabric, site.routes, *timer_, spec_, layout_, gpus_),
+        timer_(site.make_timer(spec_.software.graphs ? JobSite::Timing::graphs
+                                                     : JobSite::Timing::host)),
+        wires_(site.make_timer(JobSite::Timing::bare)),
+        engine_(site.fabric, site.routes, {*timer_, *wires_}, spec_, layout_, gpus_),
         result_(
             engine_.serve(std::move(slowness), static_cast<std::uint64_t>(site.scenario.seed))) {}
 
@@ -253,7 +255,7 @@ class InferenceJob : public ModelledJob {
   InferenceSpec spec_;
   StageLayout layout_;
   std::vector<NodeId> gpus_;
-  std::unique_ptr<CollectiveTimer> timer_;
+  std::unique_ptr<CollectiveTimer> timer_, wires_;
   InferenceEngine engine_;
   ServeResult result_;
 };
@@ -283,6 +285,14 @@ std::vector<double> slowness(const JobSite& site, const InferenceSpec& spec, Dia
   return slow;
 }
 
+// What runs fastest on the GPU.
+AttentionKernel best_attention(const GpuSpec& gpu) {
+  const AttentionShares shares = gpu.compute ? gpu.compute->attention : AttentionShares{};
+  if (shares.flash3) return AttentionKernel::flash3;
+  if (shares.flash2) return AttentionKernel::flash2;
+  return shares.flash1 ? AttentionKernel::flash1 : AttentionKernel::unfused;
+}
+
 }  // namespace
 
 std::unique_ptr<ModelledJob> make_inference(const JobSite& site, Diagnostics& out) {
@@ -299,6 +309,7 @@ std::unique_ptr<ModelledJob> make_inference(const JobSite& site, Diagnostics& ou
               "place it on one kind");
     break;
   }
+  if (spec.written->find("attention") == nullptr) spec.software.attention = best_attention(gpu);
   const Architecture model(spec.model);
   check_plan(model, spec, out);
   check_kernels(gpu, spec.software, spec.dtype, site.spec.place, site.spec.pointer, out);

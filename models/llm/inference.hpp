@@ -19,7 +19,7 @@ namespace weft {
 class InferenceEngine {
  public:
   // `spec.plan` has been checked, dp is filled in. Throws InputError.
-  InferenceEngine(const Fabric& fabric, Routes& routes, CollectiveTimer& timer,
+  InferenceEngine(const Fabric& fabric, Routes& routes, InferenceTimers timers,
                   const InferenceSpec& spec, const StageLayout& layout,
                   const std::vector<NodeId>& gpus);
 

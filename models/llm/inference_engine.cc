@@ -20,14 +20,14 @@ double host_rate(const Fabric& fabric, NodeId gpu) {
 
 }  // namespace
 
-InferenceEngine::InferenceEngine(const Fabric& fabric, Routes& routes, CollectiveTimer& timer,
+InferenceEngine::InferenceEngine(const Fabric& fabric, Routes& routes, InferenceTimers timers,
                                  const InferenceSpec& spec, const StageLayout& layout,
                                  const std::vector<NodeId>& gpus)
     : spec_(spec),
       model_(spec.model),
       kernels_(fabric.gpu_spec(gpus.front()), spec.software),
       memory_(model_, spec, layout),
-      network_(fabric, routes, timer, spec, gpus),
+      network_(fabric, routes, timers, spec, gpus),
       passes_(model_, spec, kernels_, layout, network_.comms()),
       capacity_(fabric.gpu_spec(gpus.front()).memory.value_or(Bytes{0}).value()),
       host_rate_(host_rate(fabric, gpus.front())) {

@@ -47,11 +47,11 @@ double two_shot_limit(std::size_t ranks) {
   return ranks < 2 || ranks > kMostRanks ? 0 : 8 * kKi * kKi;
 }
 
-InferenceNetwork::InferenceNetwork(const Fabric& fabric, Routes& routes, CollectiveTimer& timer,
+InferenceNetwork::InferenceNetwork(const Fabric& fabric, Routes& routes, InferenceTimers timers,
                                    const InferenceSpec& spec, const std::vector<NodeId>& gpus)
     : fabric_(fabric),
       routes_(routes),
-      timer_(timer),
+      timers_(timers),
       spec_(spec),
       gpus_(gpus),
       ranks_(spec.plan, spec.order) {
@@ -110,10 +110,10 @@ const InferenceNetwork::Groups& InferenceNetwork::groups(Dimension dimension) co
 }
 
 double InferenceNetwork::shots(double bytes, double parts, double flags) {
-  const double wire = timer_.send_seconds(kFlagBytes, peers_);
+  const double wire = timers_.wires.send_seconds(kFlagBytes, peers_);
   const double copies = parts > 1 ? 2 : 1;
   return kernel_start_ + flags * (flag_ + wire) +
-         copies * timer_.send_seconds(bytes / parts / efficiency_, peers_);
+         copies * timers_.wires.send_seconds(bytes / parts / efficiency_, peers_);
 }
 
 double InferenceNetwork::all_reduce(double bytes) {
@@ -123,13 +123,13 @@ double InferenceNetwork::all_reduce(double bytes) {
       return shots(bytes, 1, 2);
     if (bytes <= two_shot_limit(ranks)) return shots(bytes, static_cast<double>(ranks), 3);
   }
-  return timer_.seconds(CollectiveKind::all_reduce, bytes, tp_);
+  return timers_.library.seconds(CollectiveKind::all_reduce, bytes, tp_);
 }
 
 double InferenceNetwork::exact(Dimension dimension, CollectiveKind kind, double bytes) {
   if (groups(dimension).empty()) return 0;
   if (dimension == Dimension::tp && kind == CollectiveKind::all_reduce) return all_reduce(bytes);
-  return timer_.seconds(kind, bytes, groups(dimension));
+  return timers_.library.seconds(kind, bytes, groups(dimension));
 }
 
 InferenceComms InferenceNetwork::comms() {
@@ -157,8 +157,10 @@ InferenceComms InferenceNetwork::comms() {
                            gpus_[static_cast<std::size_t>(ranks_.rank(at))]);
       }
       found = sends_
-                  .try_emplace(stage, [this, pairs = std::move(pairs)](
-                                          double size) { return timer_.send_seconds(size, pairs); })
+                  .try_emplace(stage,
+                               [this, pairs = std::move(pairs)](double size) {
+                                 return timers_.library.send_seconds(size, pairs);
+                               })
                   .first;
     }
     return found->second(bytes);
@@ -177,11 +179,12 @@ double InferenceNetwork::transfer(std::int64_t from, std::int64_t to, double byt
       pairs.emplace_back(gpus_[static_cast<std::size_t>(rank)],
                          gpus_[static_cast<std::size_t>(ranks_.rank(at))]);
     }
-    found =
-        transfers_
-            .try_emplace({from, to}, [this, pairs = std::move(pairs)](
-                                         double size) { return timer_.send_seconds(size, pairs); })
-            .first;
+    found = transfers_
+                .try_emplace({from, to},
+                             [this, pairs = std::move(pairs)](double size) {
+                               return timers_.library.send_seconds(size, pairs);
+                             })
+                .first;
   }
   return found->second(bytes);
 }

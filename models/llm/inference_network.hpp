@@ -41,10 +41,14 @@ class TimeOfBytes {
 double one_shot_limit(std::size_t ranks);
 double two_shot_limit(std::size_t ranks);
 
+struct InferenceTimers {
+  CollectiveTimer &library, &wires;  // NCCL or what the scenario runs; the links alone
+};
+
 class InferenceNetwork {
  public:
   // `gpus` by rank. The arguments outlive the network.
-  InferenceNetwork(const Fabric& fabric, Routes& routes, CollectiveTimer& timer,
+  InferenceNetwork(const Fabric& fabric, Routes& routes, InferenceTimers timers,
                    const InferenceSpec& spec, const std::vector<NodeId>& gpus);
 
   InferenceComms comms();
@@ -65,7 +69,7 @@ class InferenceNetwork {
 
   const Fabric& fabric_;
   Routes& routes_;
-  CollectiveTimer& timer_;
+  InferenceTimers timers_;
   const InferenceSpec& spec_;
   const std::vector<NodeId>& gpus_;
   RankLayout ranks_;

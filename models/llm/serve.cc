@@ -353,10 +353,12 @@ class Server {
     const IterationTime took = costs_.iteration(size);
     WEFT_CHECK(took.stages.size() == group.stage_free.size(), took.stages.size());
     const double share = took.total() > 0 ? took.compute / took.total() * (slowness - 1) + 1 : 1;
+    const double overhead = serving_.overhead.seconds() +
+                            serving_.request_overhead.seconds() * (size.prompts + size.decodes);
     double at = now_ + swap;
     for (std::size_t s = 0; s < took.stages.size(); ++s) {
       at = std::max(at, group.stage_free[s]) + took.stages[s] * share +
-           serving_.overhead.seconds() / static_cast<double>(took.stages.size());
+           overhead / static_cast<double>(took.stages.size());
       group.stage_free[s] = at;
       result_.sum.stages[s] += took.stages[s] * share;
     }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "models/llm/flops.hpp"
+#include "models/llm/inference.hpp"
 #include "models/llm/memory.hpp"
 #include "models/llm/step.hpp"
 #include "sim/core/check.hpp"
@@ -234,6 +235,6 @@ std::unique_ptr<ModelledJob> make_training(const JobSite& site, Diagnostics& out
   return std::make_unique<TrainingJob>(site, *gpu, std::move(training), std::move(layout));
 }
 
-JobLibrary llm_jobs() { return {make_training, nullptr}; }
+JobLibrary llm_jobs() { return {make_training, make_inference}; }
 
 }  // namespace weft

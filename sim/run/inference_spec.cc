@@ -133,6 +133,10 @@ InferenceSpec read_inference(const Json& job, const std::string& pointer, Traini
   refuse(job, pointer, out);
   static_cast<TrainingSpec&>(spec) =
       read_model_job(job, pointer, std::move(common), gpus, std::move(order), out);
+  // Engines decode from graphs, and weights are stored as they are multiplied.
+  if (job.find("graphs") == nullptr) spec.software.graphs = true;
+  const Json* dtype = job.find("dtype");
+  if (dtype == nullptr || dtype->find("param") == nullptr) spec.dtype.param = spec.dtype.compute;
   spec.requests = keys.requests.value_or(RequestsSpec{});
   spec.serving = keys.serving.value_or(ServingSpec{});
   check_requests(spec, job, out);

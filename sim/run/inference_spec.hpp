@@ -83,7 +83,7 @@ struct ServingSpec {
   std::optional<std::int64_t> chunk;
   double memory_share = 0.9;
   Preemption preemption = Preemption::recompute;
-  Time overhead{0};
+  Time overhead{0}, request_overhead{0};
   SmallAllReduce all_reduce = SmallAllReduce::nccl;
   SloSpec slo;
   template <class V>
@@ -99,6 +99,8 @@ struct ServingSpec {
     v("preemption", preemption, "what happens when the cache is full: recompute or swap");
     v("overhead", overhead,
       "of every iteration, beside what the GPUs do: scheduling, sampling on the host; 0: hidden",
+      at_most(1_s));
+    v("request_overhead", request_overhead, "the same for every request in the iteration",
       at_most(1_s));
     v("prefill_gpus", prefill_gpus,
       "so many GPUs of the job only read prompts and send their cache to the others; 0: none",

@@ -242,14 +242,16 @@ void JobBuilder::add_modelled(const JobSpec& spec, JobPlan& job, Placement& plac
   if (!gpus) return;
   job.ranks = gpus->size();
   job.modelled = build({fabric_, routes_, lockstep_, workload_, scenario_, spec, *gpus,
-                        [this](bool graphs) { return make_timer(graphs); }},
+                        [this](JobSite::Timing timing) { return make_timer(timing); }},
                        out_);
 }
 
-std::unique_ptr<CollectiveTimer> JobBuilder::make_timer(bool graphs) {
+std::unique_ptr<CollectiveTimer> JobBuilder::make_timer(JobSite::Timing timing) {
+  static const CollectiveLibrary none;
+  const bool bare = timing == JobSite::Timing::bare;
   CollectivePlanner planner =
-      collective_planner(planned_on_, routes_, scenario_, algorithms_, library_);
-  if (graphs && library_ && !scenario_.nccl) {
+      collective_planner(planned_on_, routes_, scenario_, algorithms_, bare ? none : library_);
+  if (timing == JobSite::Timing::graphs && library_ && !scenario_.nccl) {
     planner = [this, otherwise = std::move(planner)](std::span<const NodeId> gpus,
                                                      CollectiveKind kind, Bytes size) {
       NcclSpec nccl;

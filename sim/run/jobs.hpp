@@ -98,7 +98,7 @@ class JobBuilder {
   void check_library();
   void add_modelled(const JobSpec& spec, JobPlan& job, Placement& placement);
   void append_modelled();
-  std::unique_ptr<CollectiveTimer> make_timer(bool graphs);
+  std::unique_ptr<CollectiveTimer> make_timer(JobSite::Timing timing);
   std::optional<NodeId> find_gpu(const std::string& name, const Place& place,
                                  const std::string& pointer);
   FlowPlan add_transfer(const Transfer& transfer, Bytes size);

@@ -61,8 +61,10 @@ struct JobSite {
   const Scenario& scenario;
   const JobSpec& spec;
   std::vector<NodeId> gpus;  // rank order
-  // Collectives alone on the fabric, as the scenario's library runs them. `graphs`: launched with the kernels around them.
-  std::function<std::unique_ptr<CollectiveTimer>(bool graphs)> make_timer;
+  // For collectives alone on the fabric, as the scenario's library runs them; launched by the host or, in graphs, with the kernels
+  // around them. bare: nothing but links.
+  enum class Timing : std::uint8_t { host, graphs, bare };
+  std::function<std::unique_ptr<CollectiveTimer>(Timing)> make_timer;
 };
 
 // Operations that run one after the other on one stream, for a timeline: "stage 3, 128 replicas".

@@ -88,13 +88,7 @@ class Answers {
     const double all = result_.sum.total();
     return all > 0 ? seconds / all : 0;
   }
-  double peak_cache() const {
-    return std::min(engine_.memory().cache(1) * 1e12, cache_bytes(result_.peak_cache_tokens));
-  }
-  double cache_bytes(double tokens) const {
-    const auto all = static_cast<double>(engine_.cache_tokens());
-    return all > 0 ? tokens / all * std::max(engine_.cache_room(), 0.0) : 0;
-  }
+  double peak_cache() const { return engine_.pages(result_.peak_cache_tokens); }
 
   const InferenceSpec& spec_;
   const InferenceEngine& engine_;
@@ -218,7 +212,7 @@ std::vector<std::string> Answers::notes() const {
         "does not fit: weights {:.1f} GB + workspace {:.1f} GB + cache of one request {:.2f} GB "
         "over {:.2f} of {:.1f} GB; times are of a GPU with enough memory",
         engine_.memory().weights() / 1e9, engine_.memory().workspace() / 1e9,
-        (engine_.memory().cache(1)) / 1e9, spec_.serving.memory_share, engine_.capacity() / 1e9));
+        engine_.longest() / 1e9, spec_.serving.memory_share, engine_.capacity() / 1e9));
   }
   if (refused_ > 0)
     out.push_back(fmt::format("{} requests are longer than the cache and were refused", refused_));

@@ -32,8 +32,13 @@ class InferenceEngine {
   double peak_flops() const { return kernels_.peak_flops(spec_.dtype.compute); }
   double capacity() const { return capacity_; }  // of a GPU's memory
   double cache_room() const;                     // bytes that weights and workspace leave
-  bool fits() const;                             // one request of the longest kind at least
-  std::int64_t cache_tokens() const;  // of a replica; what is asked for when it does not fit
+  double longest() const { return memory_.cache(longest_); }  // cache of the longest request
+  bool fits() const { return longest() <= cache_room(); }
+  // Of a replica, in tokens of typical requests; room for what is asked when the model does not fit.
+  std::int64_t cache_tokens() const;
+  double pages(double tokens) const {
+    return tokens * memory_.cache(typical_) / typical_;
+  }  // bytes
 
  private:
   const InferenceSpec& spec_;

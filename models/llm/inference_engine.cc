@@ -48,10 +48,8 @@ double InferenceEngine::cache_room() const {
   return capacity_ * spec_.serving.memory_share - memory_.weights() - memory_.workspace();
 }
 
-bool InferenceEngine::fits() const { return memory_.cache(longest_) <= cache_room(); }
-
 std::int64_t InferenceEngine::cache_tokens() const {
-  const double wanted = memory_.cache(longest_) * count(spec_.serving.max_batch);
+  const double wanted = longest() * count(spec_.serving.max_batch);
   return memory_.tokens_in(fits() ? cache_room() : wanted, typical_);
 }
 

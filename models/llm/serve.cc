@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <queue>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +17,8 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t kMostIterations = 2'000'000;
+constexpr double kMostTokens = 5e8;         // written one by one
+constexpr double kMostSeconds = 2'592'000;  // 30 days, as everything in a scenario
 // Prompts that are read whole are put together up to so many tokens (as the first releases of vLLM do for long contexts).
 constexpr std::int64_t kWholePrompts = 8192;
 
@@ -27,7 +30,8 @@ struct Request {
   std::int64_t pages = 0;
   std::size_t to = 0;  // replica that answers
   double ready = 0;    // when it can be in an iteration again
-  bool swapped = false;
+  bool swapped = false, gone = false;
+  std::int64_t writes = -1;  // the last iteration that gave it a token
   bool decoding() const { return context >= reading; }
 };
 
@@ -44,7 +48,10 @@ class Server {
     }
     pages_ = (shape.cache_tokens - shared) / serving.block;
     replicas_.resize(static_cast<std::size_t>(shape.replicas));
-    for (Replica& replica : replicas_) replica.free = pages_;
+    for (std::size_t r = 0; r < replicas_.size(); ++r) {
+      replicas_[r].free = pages_;
+      pool(r).emplace(0, r);
+    }
     const std::int64_t together = std::max<std::int64_t>(1, shape.lockstep);
     groups_.resize(static_cast<std::size_t>((shape.replicas + together - 1) / together));
     for (std::size_t r = 0; r < replicas_.size(); ++r) {
@@ -97,6 +104,7 @@ class Server {
     std::vector<std::size_t> running;  // oldest first
     std::int64_t free = 0, load = 0;
     double link_free = 0;
+    bool leaves = false;
   };
   struct Group {
     std::vector<std::size_t> members;
@@ -130,15 +138,17 @@ class Server {
   bool prefills(std::size_t replica) const {
     return static_cast<std::int64_t>(replica) < shape_.prefill_replicas;
   }
-  std::size_t least_loaded(bool reading) const {
-    const auto split = static_cast<std::size_t>(shape_.prefill_replicas);
-    const std::size_t first = reading ? 0 : split,
-                      last = reading && split > 0 ? split : replicas_.size();
-    std::size_t best = first;
-    for (std::size_t r = first; r < last; ++r) {
-      if (replicas_[r].load < replicas_[best].load) best = r;
-    }
-    return best;
+  // Those that take new requests, and those that answer what others have read; by load.
+  using Pool = std::set<std::pair<std::int64_t, std::size_t>>;
+  Pool& pool(std::size_t replica) {
+    return prefills(replica) || shape_.prefill_replicas == 0 ? entry_ : answer_;
+  }
+  void add_load(std::size_t replica, std::int64_t more) {
+    Pool& of = pool(replica);
+    std::int64_t& load = replicas_[replica].load;
+    of.erase({load, replica});
+    load += more;
+    of.emplace(load, replica);
   }
 
   // ---- requests between replicas
@@ -153,19 +163,20 @@ class Server {
     }
     r.reading = r.wanted.prompt;
     r.context = r.wanted.cached;
-    join(id, least_loaded(true));
+    join(id, entry_.begin()->second);
   }
   void join(std::size_t id, std::size_t replica) {
     replicas_[replica].waiting.push_back(id);
-    ++replicas_[replica].load;
+    add_load(replica, 1);
     requests_[id].ready = now_;
     wake(replicas_[replica].group, std::max(now_, groups_[replicas_[replica].group].stage_free[0]));
   }
   void leave(std::size_t id, std::size_t replica) {
     Replica& home = replicas_[replica];
     home.free += std::exchange(requests_[id].pages, 0);
-    --home.load;
-    std::erase(home.running, id);
+    add_load(replica, -1);
+    requests_[id].gone = true;  // from `running` with the next iteration
+    home.leaves = true;
     wake(home.group, std::max(now_, groups_[home.group].stage_free[0]));
   }
   void finish(std::size_t id, std::size_t replica) {
@@ -177,8 +188,8 @@ class Server {
   // The prompt has been read; its cache travels, one after the other from one replica, then its pages are free there.
   void send(std::size_t id, std::size_t from) {
     Request& r = requests_[id];
-    r.to = least_loaded(false);
-    ++replicas_[r.to].load;
+    r.to = answer_.begin()->second;
+    add_load(r.to, 1);
     const double took =
         costs_.transfer(static_cast<std::int64_t>(from), static_cast<std::int64_t>(r.to),
                         static_cast<double>(r.context));
@@ -190,7 +201,9 @@ class Server {
   }
   void receive(std::size_t id, std::size_t from) {
     leave(id, from);
-    --replicas_[requests_[id].to].load;
+    std::erase(replicas_[from].running, id);
+    add_load(requests_[id].to, -1);
+    requests_[id].gone = false;
     join(id, requests_[id].to);
   }
   void ask_again(double time) {
@@ -208,7 +221,7 @@ class Server {
       const std::size_t id = home.running[i];
       Request& r = requests_[id];
       if (r.ready > now_ || r.pages == 0) continue;
-      if (std::ranges::find(work.decodes, id) != work.decodes.end()) continue;
+      if (r.writes == result_.iterations) continue;
       home.free += std::exchange(r.pages, 0);
       ++result_.preemptions;
       if (serving_.preemption == Preemption::swap && r.decoding()) {
@@ -248,6 +261,7 @@ class Server {
         if (home.running.size() == before) break;
       }
       if (r.pages == 0 || pages_of(r, r.context + 1) > r.pages) continue;
+      r.writes = result_.iterations;
       work.decodes.push_back(id);
       work.size.decodes += 1;
       work.size.decode_context += static_cast<double>(r.context);
@@ -304,9 +318,12 @@ class Server {
   }
   Work plan(std::size_t replica) {
     Work work;
+    Replica& home = replicas_[replica];
+    if (std::exchange(home.leaves, false))
+      std::erase_if(home.running, [&](std::size_t id) { return requests_[id].gone; });
     if (serving_.chunk) {
       // Those whose cache is there already, from another replica or from the host.
-      const auto& waiting = replicas_[replica].waiting;
+      const auto& waiting = home.waiting;
       while (!waiting.empty() && requests_[waiting.front()].decoding()) {
         if (!admit(replica, work)) break;
       }
@@ -343,6 +360,9 @@ class Server {
     if (!any) return sleep(g);
     if (++result_.iterations > kMostIterations)
       throw LimitReached(fmt::format("more than {} iterations of the engine", kMostIterations));
+    written_ += most.decodes;
+    if (written_ > kMostTokens)
+      throw LimitReached(fmt::format("more than {:.0e} tokens of answers", kMostTokens));
     const double end = advance(group, most, swap, slowness);
     for (std::size_t i = 0; i < works.size(); ++i) apply(group.members[i], works[i], end);
     wake(g, group.stage_free[0]);
@@ -366,6 +386,7 @@ class Server {
     result_.sum.tp += took.tp;
     result_.sum.ep += took.ep;
     result_.sum.pp += took.pp;
+    if (!(at <= kMostSeconds)) throw LimitReached("answers take more than 30 days");
     return at;
   }
 
@@ -429,7 +450,8 @@ class Server {
   std::priority_queue<Event> events_;
   std::uint64_t sequence_ = 0;
   std::size_t asked_ = 0;
-  double now_ = 0;
+  Pool entry_, answer_;
+  double now_ = 0, written_ = 0;
   ServeResult result_;
 };
 

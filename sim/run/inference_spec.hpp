@@ -88,7 +88,7 @@ struct ServingSpec {
   SloSpec slo;
   template <class V>
   void visit(V&& v) {
-    v("max_batch", max_batch, "requests that are answered together at most", between(1, 1'000'000));
+    v("max_batch", max_batch, "requests that are answered together at most", between(1, 100'000));
     v("chunk", chunk,
       "tokens of an iteration at most: longer prompts are read in chunks beside decoding; default: "
       "prompts are read whole, before decoding goes on",

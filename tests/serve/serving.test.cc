@@ -84,7 +84,8 @@ TEST(UserCase, L05TwoCopiesOfTp4AnswerMoreThanOneTp8) {
 std::string deepseek(const std::string& plan) {
   return fmt::format(
       R"("model": "deepseek-v3", "gpus": 16, "plan": {}, "dtype": {{"compute": "fp8"}},
-                        "requests": {{"count": 1, "prompt": 128, "output": 32}})",
+                        "requests": {{"count": 1, "prompt": 128, "output": 32}},
+                        "serving": {{"all_reduce": "one-shot"}})",
       plan);
 }
 std::string one_gpu_servers(const std::string& nic, const std::string& link) {

@@ -74,17 +74,17 @@ class OwnAlgorithms : public GroupPlanner {
 
 CollectivePlanner collective_planner(const Fabric& fabric, const Scenario& scenario,
                                      std::span<const AlgorithmEntry* const> algorithms,
-                                     const CollectiveLibrary& library) {
+                                     const CollectiveLibrary& library, const NcclSpec& unnamed) {
   struct Known {
     std::map<std::vector<NodeId>, std::shared_ptr<const GroupPlanner>> groups;
     std::unique_ptr<Routes> routes;
   };
   const auto known = std::make_shared<Known>();
-  const auto join = [&fabric, &scenario, algorithms, &library,
+  const auto join = [&fabric, &scenario, algorithms, &library, unnamed,
                      known](std::span<const NodeId> gpus) -> std::shared_ptr<const GroupPlanner> {
     if (library && scenario.fidelity != Fidelity::packet) {
       try {
-        return library.join(fabric, gpus, scenario.nccl.value_or(NcclSpec{}));
+        return library.join(fabric, gpus, scenario.nccl.value_or(unnamed));
       } catch (const InputError&) {
         if (scenario.nccl) throw;  // asked for by name
       }

@@ -30,10 +30,11 @@ PlannedCollective plan_own(const AlgorithmEntry& algorithm, const GroupShape& sh
                            Routing routing);
 
 // What jobs of models send with: the scenario's library where the machine's kernels are known, else weft's own algorithms. The
-// arguments outlive the planner; groups are remembered.
+// arguments outlive the planner; groups are remembered. `unnamed`: how the library runs where the scenario does not say.
 CollectivePlanner collective_planner(const Fabric& fabric, const Scenario& scenario,
                                      std::span<const AlgorithmEntry* const> algorithms,
-                                     const CollectiveLibrary& library);
+                                     const CollectiveLibrary& library,
+                                     const NcclSpec& unnamed = {});
 
 class CollectiveTimer {
  public:

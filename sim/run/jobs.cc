@@ -248,22 +248,13 @@ void JobBuilder::add_modelled(const JobSpec& spec, JobPlan& job, Placement& plac
 
 std::unique_ptr<CollectiveTimer> JobBuilder::make_timer(JobSite::Timing timing) {
   static const CollectiveLibrary none;
-  const bool bare = timing == JobSite::Timing::bare;
-  CollectivePlanner planner =
-      collective_planner(planned_on_, routes_, scenario_, algorithms_, bare ? none : library_);
-  if (timing == JobSite::Timing::graphs && library_ && !scenario_.nccl) {
-    planner = [this, otherwise = std::move(planner)](std::span<const NodeId> gpus,
-                                                     CollectiveKind kind, Bytes size) {
-      NcclSpec nccl;
-      nccl.harness = "graph";
-      try {
-        return library_.plan(planned_on_, gpus, kind, size, 0, nccl);
-      } catch (const InputError&) {
-        return otherwise(gpus, kind, size);
-      }
-    };
-  }
-  return std::make_unique<CollectiveTimer>(fabric_, routes_, std::move(planner), make_network_);
+  NcclSpec nccl;
+  if (timing == JobSite::Timing::graphs) nccl.harness = "graph";
+  return std::make_unique<CollectiveTimer>(
+      fabric_, routes_,
+      collective_planner(planned_on_, scenario_, algorithms_,
+                         timing == JobSite::Timing::bare ? none : library_, nccl),
+      make_network_);
 }
 
 // Behind all other jobs: folding needs to know every flow that there will be.

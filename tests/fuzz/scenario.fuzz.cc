@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // From JSON to a report: a scenario is refused, reaches a limit, or runs to a report that obeys its own bound.
+#include <algorithm>
 #include <cmath>
 
 #include "models/catalog.hpp"
+#include "models/llm/inference.hpp"
 #include "sim/run/run.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/fuzz/limits.hpp"
@@ -11,7 +13,19 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kMostGpus = 64, kMostNodes = 1'000, kMostPairs = 10'000, kMostFlows = 10'000;
-constexpr std::int64_t kMostRepeats = 20;
+constexpr std::int64_t kMostRepeats = 20, kMostRequests = 200, kMostTokens = 500, kMostChunks = 200;
+
+bool is_small(const InferenceSpec& job) {
+  const std::int64_t chunk = job.serving.chunk.value_or(1'000'000);
+  const auto small = [&](std::int64_t prompt, std::int64_t output) {
+    return output <= kMostTokens && prompt / chunk <= kMostChunks;
+  };
+  const RequestsSpec& r = job.requests;
+  return r.count <= kMostRequests && r.trace.size() <= kMostRequests && r.spread <= 1 &&
+         small(r.prompt, r.output) && std::ranges::all_of(r.trace, [&](const RequestEntry& entry) {
+           return small(entry.prompt, entry.output);
+         });
+}
 
 bool is_small(const Scenario& scenario) {
   const fuzz::FabricSize sizes = fuzz::size_of(scenario.fabric);
@@ -21,6 +35,7 @@ bool is_small(const Scenario& scenario) {
     flows +=
         job.flows.size() + (job.pattern ? sizes.gpus * sizes.gpus : 0) + (job.expand ? 1'000 : 0);
     if (job.repeat.kind == Json::Kind::integer && job.repeat.integer > kMostRepeats) return false;
+    if (job.inference && !is_small(*job.inference)) return false;
   }
   return flows <= kMostFlows && scenario.jobs.size() <= 8 && scenario.faults.size() <= 20;
 }
@@ -54,6 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   context.link_classes = link_classes();
   context.algorithms = collective_algorithms();
   context.make_network = make_network;
+  context.models.inference = make_inference;
   context.version = "fuzz";
   try {
     check_report(scenario, run_scenario(scenario, context, out));

@@ -13,6 +13,27 @@
 #include "tools/cli/file_source.hpp"
 
 namespace weft {
+namespace {
+
+// One document beside the files on disk.
+class WithDocument final : public FileSource {
+ public:
+  WithDocument(FileSource& files, std::string name, std::string text)
+      : files_(files), name_(std::move(name)), text_(std::move(text)) {}
+  std::optional<std::string> read(const std::string& path) override {
+    return path == name_ ? text_ : files_.read(path);
+  }
+  std::optional<std::string> find(std::string_view kind, const std::string& name) override {
+    return files_.find(kind, name);
+  }
+  std::vector<std::string> names(std::string_view kind) override { return files_.names(kind); }
+
+ private:
+  FileSource& files_;
+  std::string name_, text_;
+};
+
+}  // namespace
 
 RunContext run_context(Progress& progress) {
   RunContext context;
@@ -40,6 +61,16 @@ Scenario load_scenario(const std::string& path, const RunOptions& options,
   diagnostics.throw_if_errors();
   Scenario scenario = read_scenario(document, diagnostics);
   if (options.top) scenario.observe.top = *options.top;
+  diagnostics.throw_if_errors();
+  return scenario;
+}
+
+Scenario load_scenario(const Json& document, const std::string& name, Diagnostics& diagnostics) {
+  Configs disk(find_configs_root());
+  WithDocument files(disk, name, to_text(document));
+  const Json resolved = Loader(files, diagnostics).load_file(name);
+  diagnostics.throw_if_errors();
+  Scenario scenario = read_scenario(resolved, diagnostics);
   diagnostics.throw_if_errors();
   return scenario;
 }

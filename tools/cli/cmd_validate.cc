@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +19,7 @@
 #include "tools/cli/cli.hpp"
 #include "tools/cli/file_source.hpp"
 #include "tools/cli/output.hpp"
+#include "tools/cli/simulate.hpp"
 #include "tools/cli/validate_output.hpp"
 
 namespace weft {
@@ -54,6 +56,43 @@ class FabricCache {
   std::map<std::string, std::shared_ptr<const Fabric>> fabrics_;
 };
 
+// Where a step's time went, the largest parts first.
+std::string parts_of(const JobReport& job) {
+  std::vector<std::pair<double, std::string>> parts;
+  const auto add = [&](const std::string& name, const Json* seconds) {
+    if (seconds != nullptr && job.time_s > 0 && seconds->number > 0.005 * job.time_s)
+      parts.emplace_back(seconds->number / job.time_s, name);
+  };
+  add("compute", job.details.find("compute_s"));
+  if (const Json* bubble = job.details.find("bubble_fraction"); bubble && bubble->number > 0.005)
+    parts.emplace_back(bubble->number, "bubble");
+  if (const Json* exposed = job.details.find("exposed_comm_s")) {
+    for (const JsonMember& member : exposed->members) add(member.key, &member.value);
+  }
+  std::ranges::stable_sort(parts, std::ranges::greater{}, &std::pair<double, std::string>::first);
+  std::string out;
+  for (const auto& [part, name] : parts)
+    out += fmt::format("{}{} {:.0f} %", out.empty() ? "" : ", ", name, 100 * part);
+  return out;
+}
+
+// One step, as weft run would simulate it.
+TrainingAnswer train(const Fabric& fabric, const Json& document) {
+  Diagnostics diagnostics;
+  const Scenario scenario = load_scenario(document, "scenario.json", diagnostics);
+  std::ostringstream nowhere;
+  Progress silent(nowhere);
+  RunContext context = run_context(silent);
+  context.progress = nullptr;
+  context.explain = false;
+  const Report report = run_on(fabric, scenario, context, diagnostics);
+  diagnostics.throw_if_errors();
+  const JobReport& job = report.jobs.front();
+  return {.step_time_s = job.time_s,
+          .model = scenario.jobs.front().training->model,
+          .how = parts_of(job)};
+}
+
 class Validate final : public Command {
  public:
   void add(CLI::App& app) override {
@@ -84,6 +123,9 @@ class Validate final : public Command {
     };
     context.progress = [&](const std::string& record) {
       progress.show(fmt::format("{} of {}: {}", ++done, dataset.records.size(), record));
+    };
+    context.train = [](const Fabric& fabric, const Json& scenario) {
+      return train(fabric, scenario);
     };
     context.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
     const ValidationResult result = validate(dataset, context);

@@ -64,7 +64,7 @@ class Run {
     Observation seen = network_->observation();
     if (sampler) seen.series = sampler->finish(executor.makespan());
     Report report = make_report(executor, std::move(seen));
-    if (context_.show && !options.hypothetical) {
+    if (context_.show && !with.hypothetical) {
       context_.show({fabric_, builder_.workload(), executor, *network_, builder_.jobs(),
                      [this](std::uint32_t r) { return builder_.representative(r); }});
     }

@@ -96,11 +96,14 @@ TEST(Step, ZeroThreeSendsHalfAsMuchAgain) {
 
 TEST(Step, MoreBandwidthBetweenServersShortensOnlyWhatWaits) {
   const std::string plan = R"({"zero": 0, "overlap": {"grad_reduce": false}})";
-  const Report half = test::run(fmt::format(
-      R"({{"fabric": {{"use": "hgx-h100+ib-ndr", "set": {{"/servers": 2, "/network/link/efficiency": 0.4}}}},
-           "jobs": [{{"name": "t", "kind": "training", "gpus": 16, "model": {}, "seq": 2048, "global_batch": 128,
-                      "plan": {}}}]}})",
-      kModel, plan));
+  std::string faults;
+  for (int server = 0; server < 2; ++server) {
+    for (int nic = 0; nic < 8; ++nic) {
+      faults += fmt::format(R"({}{{"target": "server{}/nic{}", "do": "degrade", "factor": 0.4}})",
+                            faults.empty() ? "" : ", ", server, nic);
+    }
+  }
+  const Report half = train(16, plan, R"(, "faults": [)" + faults + "]");
   const Report whole = train(16, plan);
   EXPECT_GT(half.time_s, whole.time_s);
   EXPECT_NEAR(number(half, "compute_s"), number(whole, "compute_s"), 1e-9);

@@ -17,8 +17,6 @@
 namespace weft {
 namespace {
 
-constexpr double kSecondsPerDay = 86'400;
-
 // Time over that of a sound GPU, by rank: GPUs that a fault slows down, and the slowest of all when they vary.
 std::vector<double> slowness(const JobSite& site, const std::vector<NodeId>& gpus, double jitter) {
   const double n = static_cast<double>(gpus.size());

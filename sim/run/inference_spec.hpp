@@ -11,6 +11,9 @@
 
 namespace weft {
 
+// Limits as constants: clang 14 makes no constant of a literal inside a template.
+inline constexpr Time kLatestRequest = 2'592'000_s, kMostOverhead = 1_s;
+
 enum class Arrival { at_once, uniform, poisson, closed };
 constexpr auto enum_names(Arrival) {
   using enum Arrival;
@@ -25,7 +28,7 @@ struct RequestEntry {
   double cached = 0;
   template <class V>
   void visit(V&& v) {
-    v("at", at, "when it arrives", at_most(2'592'000_s));
+    v("at", at, "when it arrives", at_most(kLatestRequest));
     v("prompt", prompt, "tokens", required, between(1, 100'000'000));
     v("output", output, "tokens", required, between(1, 100'000'000));
     v("cached", cached, "part of the prompt that is in the cache already", between(0, 1));
@@ -99,9 +102,9 @@ struct ServingSpec {
     v("preemption", preemption, "what happens when the cache is full: recompute or swap");
     v("overhead", overhead,
       "of every iteration, beside what the GPUs do: scheduling, sampling on the host; 0: hidden",
-      at_most(1_s));
+      at_most(kMostOverhead));
     v("request_overhead", request_overhead, "the same for every request in the iteration",
-      at_most(1_s));
+      at_most(kMostOverhead));
     v("prefill_gpus", prefill_gpus,
       "so many GPUs of the job only read prompts and send their cache to the others; 0: none",
       between(0, 10'000'000));

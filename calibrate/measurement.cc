@@ -50,9 +50,11 @@ Measurement read_measurement(const Json& document, Diagnostics& out) {
   }
   const std::size_t before = out.error_count();
   read_config(document, {}, measurement, out);
-  if (out.error_count() == before && measurement.empty()) {
+  if (out.error_count() == before && measurement.empty() && measurement.hosts.empty() &&
+      measurement.tests.empty()) {
     out.error(document.place, {}, "nothing was measured",
-              "one of the keys runs, matrices, messages and experts is needed");
+              "one of the keys runs, matrices, messages, experts, copies, latencies, kernels and "
+              "overlaps is needed");
   }
   return measurement;
 }

@@ -7,6 +7,9 @@
 //              "samples": [{"bytes": "1048576 B", "buffers": "out-of-place", "time": "46280000 ps", ...}]}],
 //    "sources": {"": "measured: nccl-tests 2.18.0, read from node.log"}}
 //
+// weft-probe writes more into it: `hosts` (calibrate/measured_machine.hpp) and `copies`, `latencies`, `kernels` and `overlaps`
+// (calibrate/measured_samples.hpp), and under `tests` what became of each test of its plan.
+//
 // Nothing is averaged and nothing is guessed: one sample is one number of the tool. Rates are of one direction, and decimal
 // (1 GB/s = 10^9 B/s), whatever the tool printed; what was inferred instead of read says so.
 #pragma once
@@ -18,6 +21,8 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/measured_machine.hpp"
+#include "calibrate/measured_samples.hpp"
 #include "sim/core/config.hpp"
 #include "sim/fabric/spec.hpp"
 
@@ -55,6 +60,7 @@ struct CollectiveSample {
   std::optional<Time> time, cpu_time, shortest, longest, percentile_99;
   Bandwidth algbw{0}, busbw{0};
   std::optional<double> wrong;
+  Repeats repeated;
   int line = 0;
   template <class V>
   void visit(V&& v) {
@@ -74,6 +80,7 @@ struct CollectiveSample {
     v("busbw", busbw, "algbw times the factor of the collective", required);
     v("wrong", wrong, "wrong values (old releases: largest error); absent when not validated",
       between(0, 1e300));
+    repeated.visit(v);
     v("line", line, "of the log", between(1, 2e9));
   }
 };
@@ -83,6 +90,8 @@ struct MeasuredRun {
   bool collective_inferred = false;
   int ranks = 0, nodes = 0;
   bool ranks_inferred = false;
+  std::string algorithm, protocol;
+  std::vector<std::string> gpus;
   std::optional<Bandwidth> average_busbw;
   std::vector<CollectiveSample> samples;
   template <class V>
@@ -93,6 +102,9 @@ struct MeasuredRun {
     v("ranks", ranks, "absent when the log does not tell", between(1, 10'000'000));
     v("ranks_inferred", ranks_inferred, "from busbw over algbw, not from a list of ranks");
     v("nodes", nodes, "hosts of the ranks", between(1, 10'000'000));
+    v("algorithm", algorithm, "forced: ring, tree, nvls, ...; absent where NCCL chose", not_empty);
+    v("protocol", protocol, "forced: ll, ll128 or simple; absent where NCCL chose", not_empty);
+    v("gpus", gpus, "of the ranks in order; absent where they are not known", not_empty);
     v("average_busbw", average_busbw, "as the tool printed it");
     v("samples", samples, "one per size and half of the table", required, not_empty);
   }
@@ -100,12 +112,6 @@ struct MeasuredRun {
 
 // ---- copies between pairs of devices
 
-enum class CopyMethod { copy_engine, sm, unknown };
-constexpr auto enum_names(CopyMethod) {
-  using enum CopyMethod;
-  return std::array<EnumName<CopyMethod>, 3>{
-      {{copy_engine, "copy-engine"}, {sm, "sm"}, {unknown, "unknown"}}};
-}
 // What else moves while one stream is measured.
 enum class CopyTraffic { alone, opposed, crowded };
 constexpr auto enum_names(CopyTraffic) {
@@ -219,11 +225,19 @@ struct ExpertSample {
 struct Measurement : ComponentHead {
   std::string tool, version;
   std::map<std::string, std::string> setup;
+  std::string date;
+  std::optional<bool> anonymised;
+  std::vector<MeasuredHost> hosts;
   std::vector<MeasuredDevice> devices;
   std::vector<MeasuredRun> runs;
   std::vector<MeasuredMatrix> matrices;
   std::vector<MessageTest> messages;
   std::vector<ExpertSample> experts;
+  std::vector<CopySample> copies;
+  std::vector<LatencySample> latencies;
+  std::vector<KernelSample> kernels;
+  std::vector<OverlapSample> overlaps;
+  std::vector<ProbeTest> tests;
   bool forced = false;
   std::vector<std::string> problems;
   template <class V>
@@ -232,23 +246,32 @@ struct Measurement : ComponentHead {
     v("tool", tool, "nccl-tests, nvbandwidth, ...", required, not_empty);
     v("version", version, "of the tool", not_empty);
     v("setup", setup, "how it was called and with which libraries", not_empty);
+    v("date", date, "when it began: 2025-01-31T12:00:00Z", not_empty);
+    v("anonymised", anonymised, "names of hosts, serial numbers and GUIDs were taken out");
+    v("hosts", hosts, "the servers it was measured on", not_empty);
     v("devices", devices, "the GPUs that took part", not_empty);
     v("runs", runs, "tables of collectives", not_empty);
     v("matrices", matrices, "copies between pairs of devices", not_empty);
     v("messages", messages, "messages between NICs", not_empty);
     v("experts", experts, "dispatch and combine of an expert layer", not_empty);
+    v("copies", copies, "transfers between memories", not_empty);
+    v("latencies", latencies, "small messages", not_empty);
+    v("kernels", kernels, "kernels of one GPU", not_empty);
+    v("overlaps", overlaps, "matrix products beside collectives", not_empty);
+    v("tests", tests, "what became of each test of the plan", not_empty);
     v("forced", forced, "it failed its own check and was kept on request");
     v("problems", problems, "what is wrong or doubtful about it", not_empty);
   }
   bool empty() const {
-    return runs.empty() && matrices.empty() && messages.empty() && experts.empty();
+    return runs.empty() && matrices.empty() && messages.empty() && experts.empty() &&
+           copies.empty() && latencies.empty() && kernels.empty() && overlaps.empty();
   }
 };
 
 // A measurement named `name`, read by an importer from `file`.
 Measurement new_measurement(std::string name, std::string tool, const std::string& file);
 Json write_measurement(const Measurement& measurement);
-// Reports a document of another kind, or without any number in it.
+// Reports a document of another kind, or without any number in it; one with hosts or tests is a probe's run that has just begun.
 Measurement read_measurement(const Json& document, Diagnostics& out);
 
 // 3.5 us and 12.25 GB/s as quantities, to the nearest picosecond and bit per second. nullopt when not finite, negative or too

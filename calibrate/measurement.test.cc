@@ -36,6 +36,98 @@ TEST(Measurement, IsReadBackAsItWasWritten) {
   EXPECT_EQ(again.sources.at(""), "measured: nccl-tests, read from node.log");
 }
 
+// One of everything that the probe writes.
+Measurement probed() {
+  Measurement m = new_measurement("box", "weft-probe", "this machine");
+  m.date = "2025-01-31T12:00:00Z";
+  MeasuredHost host;
+  host.host = "node";
+  host.paths["gpu0-gpu1"] = "NV18";
+  host.topology = "<system version=\"1\">\n</system>";
+  host.gpus.push_back({.device = 0, .product = "H100", .sms = 132, .memory = 80_GiB});
+  host.nics.push_back({.name = "mlx5_0", .rate = 400_Gbps});
+  m.hosts.push_back(host);
+  Repeats repeated{.spread = 4_us, .fastest = 2500_us, .slowest = 2900_us, .repeats = 20};
+  repeated.outliers = {2900_us};
+  repeated.clock = Frequency{1.98e9};
+  m.copies.push_back({.from = "gpu0",
+                      .to = "gpu1",
+                      .bytes = 64_MiB,
+                      .method = CopyMethod::pageable,
+                      .peer_access = true,
+                      .time = 2510_us,
+                      .repeated = repeated,
+                      .together = 3,
+                      .pattern = "both-ways"});
+  m.latencies.push_back({.from = "gpu0",
+                         .to = "gpu1",
+                         .method = PingMethod::copy,
+                         .bytes = 4_B,
+                         .time = 900_ns,
+                         .repeated = repeated});
+  m.kernels.push_back({.gpu = "gpu0",
+                       .type = "bf16",
+                       .test = KernelTest::matmul,
+                       .m = 8192,
+                       .n = 8192,
+                       .k = 4096,
+                       .time = 900_us,
+                       .repeated = repeated});
+  m.overlaps.push_back({.gpu = "gpu0",
+                        .type = "bf16",
+                        .collective = "all_reduce",
+                        .m = 8192,
+                        .n = 8192,
+                        .k = 4096,
+                        .ranks = 2,
+                        .bytes = 64_MiB,
+                        .kernel_alone = 900_us,
+                        .collective_alone = 400_us,
+                        .kernel = 950_us,
+                        .collective_time = 500_us,
+                        .repeated = repeated});
+  MeasuredRun run = small().runs[0];
+  run.algorithm = "ring";
+  run.protocol = "simple";
+  run.gpus = {"gpu0", "gpu1"};
+  run.samples[0].repeated = repeated;
+  m.runs.push_back(run);
+  m.tests.push_back({"copy gpu0 gpu1 64 MiB", "out of memory", TestState::failed});
+  return m;
+}
+
+TEST(Measurement, WhatTheProbeWritesIsReadBack) {
+  const std::string text = to_text(write_measurement(probed()));
+  Diagnostics out;
+  const Measurement again = read_measurement(parse_json(text, "m.json", out), out);
+  ASSERT_TRUE(out.ok()) << out.text();
+  EXPECT_EQ(to_text(write_measurement(again)), text);
+  EXPECT_EQ(again.copies[0].repeated.outliers, std::vector<Time>{2900_us});
+  EXPECT_EQ(again.copies[0].together, 3);
+  EXPECT_EQ(again.runs[0].samples[0].repeated.spread, 4_us);
+  EXPECT_EQ(again.hosts[0].gpus[0].memory, 80_GiB);
+  EXPECT_EQ(again.tests[0].state, TestState::failed);
+}
+
+TEST(Measurement, RunThatHasJustBegunCanBeRead) {
+  Measurement m = new_measurement("box", "weft-probe", "this machine");
+  m.hosts.emplace_back();
+  Diagnostics out;
+  read_measurement(parse_json(to_text(write_measurement(m)), "m.json", out), out);
+  EXPECT_TRUE(out.ok()) << out.text();
+}
+
+TEST(Measurement, SampleWithoutTimeOrEndsIsRefused) {
+  const std::string text = to_text(write_measurement(probed()));
+  for (const char* key : {"\"from\"", "\"to\"", "\"time\"", "\"kernel_alone\"", "\"gpu\""}) {
+    std::string changed = text;
+    changed.insert(changed.find(key, changed.find("\"copies\"")) + 1, "x");
+    Diagnostics out;
+    read_measurement(parse_json(changed, "m.json", out), out);
+    EXPECT_FALSE(out.ok()) << key;
+  }
+}
+
 TEST(Measurement, OtherKindsAndEmptyOnesAreRefused) {
   for (const char* text :
        {R"({"weft": {"schema": 1}, "kind": "server", "name": "x"})", R"({"kind": 3})", "[]", "{}",

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/measurement_merge.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace weft {
+namespace {
+
+template <class T>
+std::string text_of(const T& value) {
+  return to_text(write_config(value), 0);
+}
+
+std::string header_of(MeasuredRun run) {
+  run.samples.clear();
+  return text_of(run);
+}
+
+// What a sample is a number of.
+std::string size_of(const CollectiveSample& sample) {
+  return fmt::format("{} {} {} {} {}", sample.bytes.count, static_cast<int>(sample.buffers),
+                     sample.type, sample.operation, sample.root.value_or(-1));
+}
+
+template <class T>
+void fill(T& into, const T& more) {
+  if (into == T{}) into = more;
+}
+
+void fill_host(MeasuredHost& into, const MeasuredHost& more) {
+  fill(into.host, more.host);
+  fill(into.processor, more.processor);
+  fill(into.system, more.system);
+  fill(into.driver, more.driver);
+  fill(into.cuda, more.cuda);
+  fill(into.nccl, more.nccl);
+  fill(into.topology, more.topology);
+  fill(into.sockets, more.sockets);
+  fill(into.memory, more.memory);
+  if (into.gpus.empty()) into.gpus = more.gpus;
+  if (into.nics.empty()) into.nics = more.nics;
+  into.paths.insert(more.paths.begin(), more.paths.end());
+}
+
+bool says(const std::string& all, const std::string& part) {
+  return all.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+template <class T>
+void MeasurementUnion::add_new(std::vector<T>& into, const std::vector<T>& more,
+                               std::string_view list) {
+  for (const T& item : more) {
+    if (is_new(fmt::format("{} {}", list, text_of(item)))) into.push_back(item);
+  }
+}
+
+void MeasurementUnion::add_copies(const std::vector<CopySample>& more) {
+  std::map<int, std::vector<const CopySample*>> groups;
+  for (const CopySample& copy : more) {
+    if (copy.together == 0) {
+      if (is_new("copy " + text_of(copy))) all_.copies.push_back(copy);
+    } else {
+      groups[copy.together].push_back(&copy);
+    }
+  }
+  for (const auto& [number, copies] : groups) {
+    std::vector<CopySample> group;
+    for (const CopySample* copy : copies) group.push_back(*copy);
+    std::string key = "group";
+    for (CopySample& copy : group) {
+      copy.together = 0;
+      key += " " + text_of(copy);
+    }
+    if (!is_new(std::move(key))) continue;
+    ++groups_;
+    for (CopySample& copy : group) {
+      copy.together = groups_;
+      all_.copies.push_back(std::move(copy));
+    }
+  }
+}
+
+void MeasurementUnion::add_runs(const std::vector<MeasuredRun>& more) {
+  for (const MeasuredRun& run : more) {
+    const std::string header = header_of(run);
+    std::vector<std::size_t>& same = runs_[header];
+    for (const CollectiveSample& sample : run.samples) {
+      if (!is_new(fmt::format("run {} {}", header, text_of(sample)))) continue;
+      const std::string size = size_of(sample);
+      auto place = std::ranges::find_if(
+          same, [&](std::size_t index) { return !sizes_[index].contains(size); });
+      if (place == same.end()) {
+        all_.runs.push_back(run);
+        all_.runs.back().samples.clear();
+        sizes_.emplace_back();
+        same.push_back(all_.runs.size() - 1);
+        place = same.end() - 1;
+      }
+      sizes_[*place].insert(size);
+      all_.runs[*place].samples.push_back(sample);
+    }
+  }
+}
+
+void MeasurementUnion::add_tests(const std::vector<ProbeTest>& more) {
+  for (const ProbeTest& test : more) {
+    const auto [place, fresh] = tests_.try_emplace(test.test, all_.tests.size());
+    if (fresh) {
+      all_.tests.push_back(test);
+    } else if (ProbeTest& known = all_.tests[place->second]; known.state != TestState::done) {
+      known = test.state == TestState::not_run ? known : test;
+    }
+  }
+}
+
+void MeasurementUnion::add_hosts(const std::vector<MeasuredHost>& more) {
+  for (const MeasuredHost& host : more) {
+    const auto known = std::ranges::find(all_.hosts, host.server, &MeasuredHost::server);
+    if (known == all_.hosts.end()) {
+      all_.hosts.push_back(host);
+    } else {
+      fill_host(*known, host);
+    }
+  }
+  std::ranges::sort(all_.hosts, {}, &MeasuredHost::server);
+}
+
+void MeasurementUnion::add_head(const Measurement& more) {
+  if (!begun_) {
+    begun_ = true;
+    static_cast<ComponentHead&>(all_) = more;
+    all_.tool = more.tool;
+    all_.version = more.version;
+    all_.setup = more.setup;
+    all_.date = more.date;
+    all_.anonymised = more.anonymised;
+    all_.forced = more.forced;
+    return;
+  }
+  if (!says(all_.tool, more.tool)) {
+    all_.tool += ", " + more.tool;
+    all_.version.clear();  // of one tool only
+  }
+  for (const auto& [pointer, source] : more.sources) {
+    std::string& known = all_.sources[pointer];
+    const std::string bare = source.starts_with("measured: ") ? source.substr(10) : source;
+    if (known.empty()) {
+      known = source;
+    } else if (!says(known, bare)) {
+      known += "; " + bare;
+    }
+  }
+  for (const auto& [key, value] : more.setup) {
+    const auto [place, fresh] = all_.setup.try_emplace(key, value);
+    if (!fresh && place->second != value) {
+      all_.setup.insert_or_assign(fmt::format("{} of {}", key, more.name), value);
+    }
+  }
+  if (!more.date.empty() && (all_.date.empty() || more.date < all_.date)) all_.date = more.date;
+  all_.forced = all_.forced || more.forced;
+  if (all_.anonymised != more.anonymised) all_.anonymised.reset();
+}
+
+void MeasurementUnion::add(const Measurement& more) {
+  add_head(more);
+  add_hosts(more.hosts);
+  add_new(all_.devices, more.devices, "device");
+  add_runs(more.runs);
+  add_new(all_.matrices, more.matrices, "matrix");
+  add_new(all_.messages, more.messages, "message");
+  add_new(all_.experts, more.experts, "expert");
+  add_copies(more.copies);
+  add_new(all_.latencies, more.latencies, "latency");
+  add_new(all_.kernels, more.kernels, "kernel");
+  add_new(all_.overlaps, more.overlaps, "overlap");
+  add_tests(more.tests);
+  for (const std::string& problem : more.problems) {
+    if (is_new("problem " + problem)) all_.problems.push_back(problem);
+  }
+}
+
+namespace {
+
+// Empty when the two may be one machine.
+std::string other_machine(const MeasuredHost& a, const MeasuredHost& b) {
+  if (a.gpus.empty() || b.gpus.empty()) return {};
+  if (a.gpus.size() != b.gpus.size()) {
+    return fmt::format("server {} has {} GPUs here and {} there", a.server, a.gpus.size(),
+                       b.gpus.size());
+  }
+  for (std::size_t i = 0; i < a.gpus.size(); ++i) {
+    const MeasuredGpu &x = a.gpus[i], &y = b.gpus[i];
+    const auto differ = [](const std::string& s, const std::string& t) {
+      return !s.empty() && !t.empty() && s != t;
+    };
+    if (differ(x.product, y.product)) {
+      return fmt::format("gpu{} of server {} is {} here and {} there", i, a.server, x.product,
+                         y.product);
+    }
+    if (differ(x.uuid, y.uuid) || differ(x.bus, y.bus)) {
+      return fmt::format("gpu{} of server {} is another one of its kind", i, a.server);
+    }
+  }
+  return {};
+}
+
+void check_versions(const MeasuredHost& a, const MeasuredHost& b, const std::string& name,
+                    Diagnostics& out) {
+  const auto check = [&](std::string_view what, const std::string& x, const std::string& y) {
+    if (x.empty() || y.empty() || x == y) return;
+    out.warning({}, {}, fmt::format("{}: {} {} there, {} before", name, what, y, x),
+                "what depends on the version is fitted to both together");
+  };
+  check("driver", a.driver, b.driver);
+  check("CUDA", a.cuda, b.cuda);
+  check("NCCL", a.nccl, b.nccl);
+}
+
+}  // namespace
+
+Measurement merge_measurements(std::span<const Measurement> parts, std::string name,
+                               Diagnostics& out) {
+  MeasurementUnion all;
+  for (const Measurement& part : parts) {
+    for (const MeasuredHost& host : part.hosts) {
+      for (const MeasuredHost& known : all.result().hosts) {
+        if (known.server != host.server) continue;
+        if (const std::string why = other_machine(known, host); !why.empty()) {
+          out.error({}, {}, fmt::format("{} is of another machine: {}", part.name, why),
+                    "one file is one machine: merge the files of each on their own");
+        } else {
+          check_versions(known, host, part.name, out);
+        }
+      }
+    }
+    all.add(part);
+  }
+  Measurement merged = std::move(all.result());
+  if (!name.empty()) merged.name = std::move(name);
+  return merged;
+}
+
+namespace {
+
+// attribute="..." -> attribute="0x0", wherever it occurs in the XML.
+void blank_attribute(std::string& xml, std::string_view attribute) {
+  const std::string begin = fmt::format("{}=\"", attribute);
+  for (std::size_t at = xml.find(begin); at != std::string::npos; at = xml.find(begin, at)) {
+    at += begin.size();
+    const std::size_t end = xml.find('"', at);
+    if (end == std::string::npos) return xml.erase(at), void();
+    xml.replace(at, end - at, "0x0");
+  }
+}
+
+}  // namespace
+
+void anonymise(Measurement& measurement) {
+  std::map<std::string, std::string> alias;
+  const auto rename = [&](std::string& host) {
+    if (host.empty()) return;
+    const auto [place, fresh] = alias.try_emplace(host, fmt::format("host{}", alias.size()));
+    host = place->second;
+  };
+  for (MeasuredHost& host : measurement.hosts) {
+    rename(host.host);
+    for (MeasuredGpu& gpu : host.gpus) gpu.uuid.clear();
+    for (const std::string_view attribute : {"host_hash", "guid", "uuid", "serial"})
+      blank_attribute(host.topology, attribute);
+  }
+  for (MeasuredDevice& device : measurement.devices) rename(device.host);
+  for (std::string& problem : measurement.problems) {
+    for (const auto& [host, stands_for] : alias) {
+      for (std::size_t at = problem.find(host); at != std::string::npos;
+           at = problem.find(host, at + stands_for.size())) {
+        problem.replace(at, host.size(), stands_for);
+      }
+    }
+  }
+  for (ProbeTest& test : measurement.tests) {
+    for (const auto& [host, stands_for] : alias) {
+      if (says(test.reason, host)) test.reason = "not told";
+    }
+  }
+  measurement.setup.clear();
+  for (MessageTest& test : measurement.messages) {
+    std::erase_if(test.setup, [](const auto& entry) {
+      return says(entry.first, "address") || says(entry.first, "GID") || says(entry.first, "host");
+    });
+  }
+  for (auto& [pointer, source] : measurement.sources) source = "measured: " + measurement.tool;
+  measurement.anonymised = true;
+}
+
+}  // namespace weft

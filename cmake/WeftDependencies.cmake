@@ -13,6 +13,18 @@ find_package(ZLIB 1.2 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 
+# What `weft sweep` and its launcher can do without.
+pkg_check_modules(sqlite IMPORTED_TARGET QUIET sqlite3)
+if(NOT sqlite_FOUND)
+  message(STATUS "no `weft sweep merge`: SQLite is missing (libsqlite3-dev)")
+endif()
+if(NOT WEFT_SANITIZE)
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(NOT MPI_CXX_FOUND)
+    message(STATUS "no weft-mpi: MPI is missing (libopenmpi-dev, openmpi-bin)")
+  endif()
+endif()
+
 # Who only wants to run weft need not have the test libraries. Nothing is cached: they count as soon as they are there.
 if(WEFT_TESTS)
   find_package(GTest 1.12 QUIET)

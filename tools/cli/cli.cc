@@ -17,15 +17,15 @@
 namespace weft {
 
 extern const Verb kCheck, kDiff, kExplain, kExplainLog, kImport, kList, kNcclTests, kP2p, kPlan,
-    kReport, kRun, kTartan, kTopo, kValidate;
+    kReport, kRun, kSweep, kTartan, kTopo, kValidate;
 
 namespace {
 
 // In the order of `weft --help`.
 const std::vector<const Verb*>& verbs() {
-  static const std::vector<const Verb*> all{&kRun,       &kReport,     &kDiff, &kCheck,   &kList,
-                                            &kExplain,   &kExplainLog, &kTopo, &kP2p,     &kImport,
-                                            &kNcclTests, &kTartan,     &kPlan, &kValidate};
+  static const std::vector<const Verb*> all{
+      &kRun,  &kReport, &kSweep,  &kDiff,      &kCheck,  &kList, &kExplain, &kExplainLog,
+      &kTopo, &kP2p,    &kImport, &kNcclTests, &kTartan, &kPlan, &kValidate};
   return all;
 }
 
@@ -107,18 +107,6 @@ int parse_and_run(std::vector<std::string> args, Io& io) {
   throw InputError(app.help());
 }
 
-// A file says {"use": NAME, "set": {"/servers": 4}}; the loaded document has the component in its place. A pointer as the file
-// is written, /fabric/use or /fabric/set/~1servers, therefore means /fabric or /fabric/servers.
-std::string resolved_pointer(const std::string& pointer) {
-  constexpr std::string_view kUse = "/use", kSet = "/set/";
-  if (pointer.size() > kUse.size() && pointer.ends_with(kUse))
-    return pointer.substr(0, pointer.size() - kUse.size());
-  const auto at = pointer.find(kSet);
-  if (at == std::string::npos) return pointer;
-  return pointer.substr(0, at) +
-         json_pointer_unescape(pointer.substr(at + kSet.size())).value_or("");
-}
-
 void clear_places(Json& json) {
   json.place = {};
   for (Json& item : json.items) clear_places(item);
@@ -176,6 +164,16 @@ Json json_head() {
   head.set("version", WEFT_VERSION);
   head.set("schema", 1);
   return head;
+}
+
+std::string resolved_pointer(const std::string& pointer) {
+  constexpr std::string_view kUse = "/use", kSet = "/set/";
+  if (pointer.size() > kUse.size() && pointer.ends_with(kUse))
+    return pointer.substr(0, pointer.size() - kUse.size());
+  const auto at = pointer.find(kSet);
+  if (at == std::string::npos) return pointer;
+  return pointer.substr(0, at) +
+         json_pointer_unescape(pointer.substr(at + kSet.size())).value_or("");
 }
 
 void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets,

@@ -80,6 +80,10 @@ class Loader;
 void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets,
                 Diagnostics& diagnostics);
 
+// A file says {"use": NAME, "set": {"/servers": 4}}; the loaded document has the component in its place. A pointer as the file
+// is written, /fabric/use or /fabric/set/~1servers, therefore means /fabric or /fabric/servers.
+std::string resolved_pointer(const std::string& pointer);
+
 // Runs `read` even when `diagnostics` holds errors, so that a person sees all problems at once; then errors at places that
 // were reported before are taken for consequences and left out.
 void read_on(Diagnostics& diagnostics, const std::function<void(Diagnostics&)>& read);

@@ -18,6 +18,7 @@
 #include "tools/cli/check_run.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/file_source.hpp"
+#include "tools/sweep/sweep.hpp"
 
 namespace weft {
 namespace {
@@ -80,7 +81,7 @@ void check_scenario(const Json& document, Diagnostics& out) {
   }
 }
 
-constexpr std::string_view kMeasurement = "measurement";
+constexpr std::string_view kMeasurement = "measurement", kSweep = "sweep";
 
 struct Checker {
   std::string_view kind;
@@ -97,6 +98,7 @@ std::vector<std::string> all_kinds() {
   std::vector<std::string> kinds;
   for (const Checker& checker : kCheckers) kinds.emplace_back(checker.kind);
   kinds.emplace_back(kMeasurement);
+  kinds.emplace_back(kSweep);
   return kinds;
 }
 
@@ -121,9 +123,9 @@ std::string kind_of(const Json& document, Diagnostics& out) {
   return {};
 }
 
-// Validation records name fabrics and do not include them, and what a tool printed is no reference ("link": "IB"): both are
-// read without the loader. Empty when it is neither.
-std::string check_measured(Configs& files, const std::string& path, Diagnostics& out) {
+// Validation records name fabrics and do not include them, what a tool printed is no reference ("link": "IB"), and values of a
+// sweep's axes are references only where they are put: these are read without the loader. Empty when it is none of them.
+std::string check_unresolved(Configs& files, const std::string& path, Diagnostics& out) {
   const auto text = files.read(path);
   if (!text) return {};
   Diagnostics trial;
@@ -134,6 +136,10 @@ std::string check_measured(Configs& files, const std::string& path, Diagnostics&
     read_measurement(parse_json(*text, path, out), out);
     return std::string(kMeasurement);
   }
+  if (kind != nullptr && kind->is_string() && kind->text == kSweep) {
+    check_sweep(path, files, out);
+    return std::string(kSweep);
+  }
   if (!is_validation_file(document)) return {};
   Dataset dataset;
   read_validation_file(parse_json(*text, path, out), dataset, out);
@@ -141,7 +147,7 @@ std::string check_measured(Configs& files, const std::string& path, Diagnostics&
 }
 
 std::string check_file(Configs& files, const std::string& path, Diagnostics& out) {
-  if (std::string measured = check_measured(files, path, out); !measured.empty()) return measured;
+  if (std::string kind = check_unresolved(files, path, out); !kind.empty()) return kind;
   Loader loader(files, out);
   const Json document = loader.load_file(path);
   if (!out.ok() && !document.is_object()) return {};
@@ -162,8 +168,9 @@ std::string check_file(Configs& files, const std::string& path, Diagnostics& out
 class Check final : public Command {
  public:
   void add(CLI::App& app) override {
-    app.add_option("files", files_,
-                   "files of any kind: scenarios, fabrics, parts, measurements, validation records")
+    app.add_option(
+           "files", files_,
+           "files of any kind: scenarios, sweeps, fabrics, parts, measurements, validation records")
         ->required();
     app.add_flag(
         "--run", run_,

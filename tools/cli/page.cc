@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSlot = "<script id=\"weft-data\" type=\"application/json\">";
 
-std::optional<std::string> read_page() {
+std::optional<std::string> read_page(const std::string& name) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path places[] = {program.parent_path().parent_path() / "share/weft/report.html",
-                             WEFT_PAGE};
+  const fs::path places[] = {program.parent_path().parent_path() / "share/weft" / name,
+                             fs::path(WEFT_PAGE).replace_filename(name)};
   for (const fs::path& place : places) {
     if (!fs::is_regular_file(place, error)) continue;
     std::ifstream file(place, std::ios::binary);
@@ -44,8 +44,9 @@ void append_for_script(std::string_view json, std::string& out) {
 
 }  // namespace
 
-std::optional<std::string> report_page(std::span<const std::string> documents) {
-  const std::optional<std::string> page = read_page();
+std::optional<std::string> page_of(const std::string& name,
+                                   std::span<const std::string> documents) {
+  const std::optional<std::string> page = read_page(name);
   if (!page) return std::nullopt;
   const std::size_t begin = page->find(kSlot) + kSlot.size();
   const std::size_t end = page->find("</script>", begin);
@@ -56,6 +57,10 @@ std::optional<std::string> report_page(std::span<const std::string> documents) {
     append_for_script(documents[i], out);
   }
   return out + "]" + page->substr(end);
+}
+
+std::optional<std::string> report_page(std::span<const std::string> documents) {
+  return page_of("report.html", documents);
 }
 
 }  // namespace weft

@@ -9,7 +9,10 @@
 
 namespace weft {
 
-// Nothing when the page was not built.
+// The page of this name with documents in it. Nothing when it was not built.
+std::optional<std::string> page_of(const std::string& name, std::span<const std::string> documents);
+
+// report.html.
 std::optional<std::string> report_page(std::span<const std::string> documents);
 
 // What to tell a person then.

@@ -35,7 +35,7 @@ class WithDocument final : public FileSource {
 
 }  // namespace
 
-RunContext run_context(Progress& progress) {
+RunContext run_models() {
   RunContext context;
   context.link_classes = link_classes();
   context.algorithms = collective_algorithms();
@@ -43,6 +43,11 @@ RunContext run_context(Progress& progress) {
   context.library = nccl_library();
   context.models = llm_jobs();
   context.version = WEFT_VERSION;
+  return context;
+}
+
+RunContext run_context(Progress& progress) {
+  RunContext context = run_models();
   context.progress = [&progress](Time now, std::uint64_t events) {
     progress.show(fmt::format("simulated {}   {} events", to_text(now), events));
   };

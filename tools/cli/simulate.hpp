@@ -17,7 +17,9 @@ struct RunOptions {
   std::optional<std::int64_t> top;
 };
 
-// The models that weft ships, and a progress line on `io.err`.
+// The models that weft ships.
+RunContext run_models();
+// The same, and a progress line on `io.err`.
 RunContext run_context(Progress& progress);
 
 // A scenario file with flags applied. Throws InputError with all problems.

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/sweep/axes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "tools/sweep/quantity.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kMostValues = 100'000;
+// Columns of a table that are no axes.
+constexpr std::string_view kReserved[] = {"point", "key", "status", "error", "wall_s"};
+
+// Two ends of one dimension, or nothing and a problem.
+std::optional<std::pair<Quantity, Quantity>> ends(const Json& from, const Json& to,
+                                                  const std::string& pointer, Diagnostics& out) {
+  std::optional<Quantity> both[2];
+  const Json* json[] = {&from, &to};
+  for (int i = 0; i < 2; ++i) {
+    both[i] = quantity_of(*json[i]);
+    if (!both[i])
+      out.error(json[i]->place, fmt::format("{}/{}", pointer, i == 0 ? "from" : "to"),
+                "a range needs numbers or quantities at its ends", R"(e.g. 8, "1 MiB", "10 us")");
+  }
+  if (!both[0] || !both[1]) return std::nullopt;
+  if (both[0]->dimension != both[1]->dimension) {
+    out.error(to.place, pointer + "/to",
+              fmt::format("the range begins with {} and ends with {}", name_of(both[0]->dimension),
+                          name_of(both[1]->dimension)));
+    return std::nullopt;
+  }
+  return std::pair{*both[0], *both[1]};
+}
+
+void too_many(Place place, const std::string& pointer, Diagnostics& out) {
+  out.error(place, pointer, fmt::format("more than {} values", kMostValues),
+            "take larger steps or fewer values");
+}
+
+std::vector<Json> values_of(const RangeSpec& range, const std::string& pointer, Diagnostics& out) {
+  const auto both = ends(range.from, range.to, pointer, out);
+  if (!both) return {};
+  const auto [from, to] = *both;
+  const bool stepped = range.step.kind != Json::Kind::null;
+  if (stepped == range.count.has_value()) {
+    out.error(range.place, pointer, R"(a range needs "step" or "count", and not both)");
+    return {};
+  }
+  Quantity at = from;
+  std::vector<Json> values;
+  if (range.count) {
+    const double gap = (to.value - from.value) / static_cast<double>(*range.count - 1);
+    if (from.dimension == Dimension::number)
+      at.whole = from.whole && to.whole && gap == std::floor(gap);
+    for (std::int64_t i = 0; i < *range.count; ++i) {
+      at.value = from.value + static_cast<double>(i) * gap;
+      values.push_back(to_value(at));
+    }
+    return values;
+  }
+  const std::optional<Quantity> step = quantity_of(range.step);
+  if (!step || step->dimension != from.dimension || step->value == 0 ||
+      (step->value > 0) != (to.value >= from.value)) {
+    out.error(range.step.place, pointer + "/step",
+              "the step must be of the same unit as the ends and lead from one to the other");
+    return {};
+  }
+  const double steps = (to.value - from.value) / step->value;
+  if (steps >= static_cast<double>(kMostValues)) {
+    too_many(range.place, pointer, out);
+    return {};
+  }
+  if (from.dimension == Dimension::number) at.whole = from.whole && step->whole;
+  constexpr double kRounding = 1e-9;  // ten steps of 0.1 reach 1
+  for (std::size_t i = 0; static_cast<double>(i) <= steps + kRounding; ++i) {
+    at.value = from.value + static_cast<double>(i) * step->value;
+    values.push_back(to_value(at));
+  }
+  return values;
+}
+
+std::vector<Json> values_of(const LogRangeSpec& range, const std::string& pointer,
+                            Diagnostics& out) {
+  const auto both = ends(range.from, range.to, pointer, out);
+  if (!both) return {};
+  const auto [from, to] = *both;
+  if (from.value <= 0 || to.value <= 0) {
+    out.error(range.place, pointer, "a log range needs ends above zero");
+    return {};
+  }
+  if (range.factor.has_value() == range.count.has_value()) {
+    out.error(range.place, pointer, R"(a log range needs "factor" or "count", and not both)");
+    return {};
+  }
+  if (range.factor && to.value < from.value) {
+    out.error(range.place, pointer, "the range ends before it begins", "swap \"from\" and \"to\"");
+    return {};
+  }
+  const double span = std::log(to.value / from.value);
+  const double gap =
+      range.factor ? std::log(*range.factor) : span / static_cast<double>(*range.count - 1);
+  constexpr double kRounding = 1e-9;
+  const double steps =
+      range.factor ? std::floor(span / gap + kRounding) : static_cast<double>(*range.count - 1);
+  if (steps >= static_cast<double>(kMostValues)) {
+    too_many(range.place, pointer, out);
+    return {};
+  }
+  Quantity at = from;
+  if (from.dimension == Dimension::number)
+    at.whole =
+        from.whole && to.whole && (range.count || *range.factor == std::floor(*range.factor));
+  std::vector<Json> values;
+  std::optional<std::int64_t> before;
+  for (std::size_t i = 0; static_cast<double>(i) <= steps; ++i) {
+    at.value = from.value * (range.factor ? std::pow(*range.factor, static_cast<double>(i))
+                                          : std::exp(static_cast<double>(i) * gap));
+    if (range.count && static_cast<double>(i) == steps) at.value = to.value;
+    if (at.whole) {  // small integers meet when they are rounded
+      const std::int64_t now = std::llround(at.value);
+      if (before == now) continue;
+      before = now;
+    }
+    values.push_back(to_value(at));
+  }
+  return values;
+}
+
+Axis read_line(const AxisLine& line, Diagnostics& out) {
+  Axis axis{line.name, line.target, {}};
+  if (!line.target.empty()) {
+    const auto keys = parse_pointer(line.target);
+    if (!keys || keys->empty()) {
+      out.error(line.place, line.pointer + "/pointer",
+                fmt::format("\"{}\" is not a JSON pointer to a value", line.target),
+                "start with \"/\", e.g. \"/fabric/servers\"");
+    } else if (axis.name.empty()) {
+      axis.name = keys->back();
+    }
+  } else if (axis.name.empty()) {
+    out.error(line.place, line.pointer, R"(an axis needs "pointer" or "name")",
+              R"(e.g. "pointer": "/fabric/servers")");
+  }
+  const int ways = (line.values.empty() ? 0 : 1) + (line.range ? 1 : 0) + (line.log_range ? 1 : 0);
+  if (ways != 1) {
+    out.error(line.place, line.pointer,
+              ways == 0 ? "the axis has no values" : "the axis gives its values in several ways",
+              R"(give one of "values", "range" and "log_range")");
+    return axis;
+  }
+  if (line.range) {
+    axis.values = values_of(*line.range, line.pointer + "/range", out);
+  } else if (line.log_range) {
+    axis.values = values_of(*line.log_range, line.pointer + "/log_range", out);
+  } else {
+    axis.values = line.values;
+  }
+  for (Json& value : axis.values) {
+    if (value.place.line == 0) value.place = line.place;
+  }
+  return axis;
+}
+
+bool is_within(const std::string& inner, const std::string& outer) {
+  return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '/');
+}
+
+}  // namespace
+
+std::vector<AxisGroup> read_axes(const std::vector<AxisSpec>& specs, Diagnostics& out) {
+  std::vector<AxisGroup> groups;
+  std::vector<std::pair<Axis, const AxisLine*>> all;
+  for (const AxisSpec& spec : specs) {
+    AxisGroup& group = groups.emplace_back();
+    if (spec.together.empty()) {
+      group.push_back(read_line(spec, out));
+      all.emplace_back(group.back(), &spec);
+      continue;
+    }
+    if (!spec.name.empty() || !spec.target.empty() || !spec.values.empty() || spec.range ||
+        spec.log_range)
+      out.error(spec.place, spec.pointer, R"(nothing may stand beside "together")",
+                "put it into an axis of its own inside");
+    for (const AxisLine& line : spec.together) {
+      group.push_back(read_line(line, out));
+      all.emplace_back(group.back(), &line);
+      const std::size_t here = group.back().values.size(), first = group.front().values.size();
+      if (here != first && here > 0 && first > 0)
+        out.error(line.place, line.pointer,
+                  fmt::format("{} values beside {} of \"{}\"", here, first, group.front().name),
+                  "axes together have as many values each");
+    }
+  }
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& [axis, line] = all[i];
+    if (axis.name.empty()) continue;
+    if (std::ranges::find(kReserved, axis.name) != std::end(kReserved)) {
+      out.error(line->place, line->pointer,
+                fmt::format("\"{}\" is a column that every table has", axis.name),
+                "give the axis another \"name\"");
+    } else if (!names.insert(axis.name).second) {
+      out.error(line->place, line->pointer,
+                fmt::format("there are two axes named \"{}\"", axis.name),
+                "give one of them another \"name\"");
+    }
+    for (std::size_t j = 0; j < i && !axis.target.empty(); ++j) {
+      if (all[j].first.target.empty() || !is_within(all[j].first.target, axis.target)) continue;
+      out.error(line->place, line->pointer,
+                fmt::format("it replaces what the axis \"{}\" has set", all[j].first.name),
+                "put it before that axis");
+    }
+  }
+  return groups;
+}
+
+}  // namespace weft

@@ -11,6 +11,7 @@ function(weft_product_sources out)
     list(APPEND files ${found})
   endforeach()
   list(FILTER files EXCLUDE REGEX "${WEFT_TESTLIKE}")
+  list(FILTER files EXCLUDE REGEX "/cuda/")  # only where the toolkit is: WeftProbe
   set(${out} ${files} PARENT_SCOPE)
 endfunction()
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/sweep/table.hpp"
 
+#include <map>
+
 #include <fmt/format.h>
+
+#include "tools/sweep/quantity.hpp"
 
 namespace weft {
 namespace {
@@ -23,6 +27,74 @@ const Json& result_of(const Row& row, const std::string& name) {
   const Json* value = row.found->results.find(name);
   return value != nullptr ? *value : none;
 }
+
+// Powers of ten from base units to SI.
+double si(const Quantity& quantity) {
+  return quantity.dimension == Dimension::time ? quantity.value / 1e12 : quantity.value;
+}
+
+// The values that an axis takes, each once and in the order of the points, as words and (where all are) as numbers.
+class AxisValues {
+ public:
+  AxisValues(const Manifest& manifest, std::size_t axis) : name_(manifest.axes[axis]) {
+    std::map<std::string, std::uint64_t> known;
+    bool numbers = true;
+    std::optional<Dimension> dimension;
+    for (const Manifest::Point& point : manifest.points) {
+      const Json& value = point.values[axis];
+      std::string label = value.is_string() ? value.text : to_text(value, 0);
+      const auto [at, added] = known.try_emplace(label, known.size());
+      index_.push_back(at->second);
+      if (!added) continue;
+      const std::optional<Quantity> quantity = quantity_of(value);
+      numbers =
+          numbers && quantity && quantity->dimension == dimension.value_or(quantity->dimension);
+      if (numbers) {
+        dimension = quantity->dimension;
+        numbers_.push(si(*quantity));
+      }
+      labels_.push(std::move(label));
+    }
+    if (numbers && dimension) unit_ = unit_of(*dimension);
+    if (!numbers) numbers_ = Json{};
+  }
+  Json json() const {
+    Json out = Json::object();
+    out.set("name", name_);
+    out.set("labels", labels_);
+    out.set("numbers", numbers_);
+    out.set("unit", unit_);
+    return out;
+  }
+  std::uint64_t index(std::size_t point) const { return index_[point]; }
+
+ private:
+  static std::string unit_of(Dimension dimension) {
+    switch (dimension) {
+      case Dimension::time:
+        return "s";
+      case Dimension::bytes:
+        return "B";
+      case Dimension::bandwidth:
+        return "b/s";
+      case Dimension::flop_rate:
+        return "FLOP/s";
+      case Dimension::power:
+        return "W";
+      case Dimension::frequency:
+        return "Hz";
+      case Dimension::rate:
+        return "1/s";
+      case Dimension::number:
+        break;
+    }
+    return "";
+  }
+
+  std::string name_, unit_;
+  Json labels_ = Json::array(), numbers_ = Json::array();
+  std::vector<std::uint64_t> index_;
+};
 
 }  // namespace
 
@@ -52,21 +124,31 @@ std::string to_csv(const Manifest& manifest, const std::vector<Row>& rows) {
 }
 
 Json to_json(const Manifest& manifest, const std::vector<Row>& rows) {
-  Json out = to_json(manifest);
+  Json out = Json::object();
+  Json& head = out.set("weft", Json::object());
+  head.set("version", manifest.engine);
+  head.set("schema", 1);
   out.set("kind", "sweep-table");
+  out.set("name", manifest.name);
+  out.set("question", manifest.question);
   out.set("planned", std::uint64_t{manifest.points.size()});
+  std::vector<AxisValues> axes;
+  for (std::size_t a = 0; a < manifest.axes.size(); ++a) axes.emplace_back(manifest, a);
+  Json all = Json::array();
+  for (const AxisValues& axis : axes) all.push(axis.json());
+  out.set("axes", std::move(all));
+  Json outputs = Json::array();
+  for (const std::string& output : manifest.outputs) outputs.push(output);
+  out.set("outputs", std::move(outputs));
+  if (manifest.front.is_object()) out.set("pareto", manifest.front);
   Json points = Json::array();
   for (const Row& row : rows) {
-    Json point = Json::object();
-    point.set("point", std::uint64_t{row.point});
-    Json axes = Json::array(), outputs = Json::array();
-    for (const Json& value : row.asked->values) axes.push(value);
-    for (const std::string& output : manifest.outputs) outputs.push(result_of(row, output));
-    point.set("axes", std::move(axes));
-    if (row.found->ok)
-      point.set("outputs", std::move(outputs));
-    else
-      point.set("error", row.found->error);
+    Json point = Json::array(), at = Json::array(), results = Json::array();
+    for (const AxisValues& axis : axes) at.push(axis.index(row.point));
+    for (const std::string& output : manifest.outputs) results.push(result_of(row, output));
+    point.push(std::uint64_t{row.point});
+    point.push(std::move(at));
+    point.push(row.found->ok ? std::move(results) : Json(row.found->error));
     points.push(std::move(point));
   }
   out.set("points", std::move(points));

@@ -23,7 +23,7 @@ std::vector<Row> rows_of(const Manifest& manifest, const StoreContents& contents
 // RFC 4180: columns point, axes, status, outputs, error.
 std::string to_csv(const Manifest& manifest, const std::vector<Row>& rows);
 
-// What the page reads.
+// What the page reads: axes with their values once, and points as [number, [index of each axis' value], outputs or the error].
 Json to_json(const Manifest& manifest, const std::vector<Row>& rows);
 
 // A file of SQLite with the tables points (as the CSV, and the key), effort (key, wall_s) and sweep (name, value). Replaces what

@@ -3,7 +3,7 @@
 # synthetic backend only, and says so here and when it is asked for CUDA.
 
 set(WEFT_PROBE_CUDA OFF)
-if(WEFT_CUDA AND EXISTS "${PROJECT_SOURCE_DIR}/calibrate/probe/cuda/cuda_backend.cc")
+if(WEFT_CUDA)
   include(WeftCuda)
 endif()
 

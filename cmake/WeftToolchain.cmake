@@ -15,10 +15,10 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -D_GLIBCXX_ASSERTIONS")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 # Same bits from both compilers: no fused multiply-add behind our back.
-add_compile_options(-ffp-contract=off)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 # Messages name files relative to the source tree, wherever it was built.
-add_compile_options("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
-add_compile_options(-fdiagnostics-color=auto)
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>")
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fdiagnostics-color=auto>)
 
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -31,7 +31,8 @@ endif()
 
 if(WEFT_SANITIZE)
   list(JOIN WEFT_SANITIZE "," weft_sanitizers)
-  add_compile_options("-fsanitize=${weft_sanitizers}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${weft_sanitizers}>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all> $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   add_link_options("-fsanitize=${weft_sanitizers}")
 endif()
 
@@ -39,5 +40,5 @@ if(WEFT_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "WEFT_FUZZ needs clang: configure with --preset fuzz")
   endif()
-  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
 endif()

@@ -45,6 +45,7 @@ class ProbeBackend {
   virtual bool serve() { return false; }
   // A test left the device unusable for this process: a fresh one must go on.
   virtual bool broken() const { return false; }
+  virtual bool restarts() const { return true; }  // whether a fresh process may
   // Seconds since some instant, as far as tests are concerned.
   virtual double now() = 0;
 };

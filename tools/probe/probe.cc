@@ -216,7 +216,7 @@ class Probe {
       out_ << written.document << std::flush;
       return kLimit;
     }
-    if (result.end == SessionEnd::broken) start_again();
+    if (result.end == SessionEnd::broken && backend_->restarts()) start_again();
     std::string said = fmt::format("{}: {} tests done", written.path, result.done);
     if (result.skipped > 0) said += fmt::format(", {} were there already", result.skipped);
     if (result.failed > 0) said += fmt::format(", {} failed", result.failed);
@@ -240,6 +240,8 @@ class Probe {
     arguments.push_back(nullptr);
     err_ << "weft-probe: the device does not answer any more; a new process goes on\n"
          << std::flush;
+    constexpr unsigned kFirst = 3;  // what the driver has open would keep the device busy
+    ::close_range(kFirst, ~0U, 0);
     ::execv("/proc/self/exe", arguments.data());
   }
 

@@ -163,7 +163,8 @@ void MeasurementUnion::add_head(const Measurement& more) {
   }
   if (!more.date.empty() && (all_.date.empty() || more.date < all_.date)) all_.date = more.date;
   all_.forced = all_.forced || more.forced;
-  if (all_.anonymised != more.anonymised) all_.anonymised.reset();
+  const bool names_hosts = !more.hosts.empty() || !more.devices.empty();
+  if (names_hosts && !more.anonymised) all_.anonymised.reset();
 }
 
 void MeasurementUnion::add(const Measurement& more) {

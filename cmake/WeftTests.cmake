@@ -65,3 +65,9 @@ foreach(folder IN LISTS folders)
   endif()
   weft_test_program(tests_${folder} ${folder} ${files})
 endforeach()
+
+# These run the program.
+if(TARGET tests_probe AND TARGET weft-probe)
+  add_dependencies(tests_probe weft-probe)
+  target_compile_definitions(tests_probe PRIVATE "WEFT_PROBE=\"$<TARGET_FILE:weft-probe>\"")
+endif()

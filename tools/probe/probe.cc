@@ -190,8 +190,8 @@ class Probe {
     const auto how = a_.resume      ? ResultFile::Open::resume
                      : a_.overwrite ? ResultFile::Open::replace
                                     : ResultFile::Open::fresh;
-    ResultFile file(a_.output, head(machine), how);
     catch_signals();
+    ResultFile file(a_.output, head(machine), how);
     SessionResult result;
     {
       Progress progress(err_);

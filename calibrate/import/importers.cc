@@ -6,6 +6,7 @@
 #include "calibrate/import/import.hpp"
 #include "calibrate/import/moe_log.hpp"
 #include "calibrate/import/nccl_graph.hpp"
+#include "calibrate/import/nccl_inspector.hpp"
 #include "calibrate/import/nccl_tests.hpp"
 #include "calibrate/import/nccl_xml.hpp"
 #include "calibrate/import/nvbandwidth.hpp"
@@ -18,9 +19,9 @@ namespace weft {
 
 std::span<const Importer* const> importers() {
   static constexpr std::array kAll{
-      &kTopoMImporter,       &kNcclXmlImporter,  &kNcclGraphImporter, &kNcclTestsImporter,
-      &kNvbandwidthImporter, &kP2pImporter,      &kPerftestImporter,  &kNvlinkStatusImporter,
-      &kMoeLogImporter,      &kHfConfigImporter,
+      &kTopoMImporter,         &kNcclXmlImporter,     &kNcclGraphImporter, &kNcclTestsImporter,
+      &kNcclInspectorImporter, &kNvbandwidthImporter, &kP2pImporter,       &kPerftestImporter,
+      &kNvlinkStatusImporter,  &kMoeLogImporter,      &kHfConfigImporter,
   };
   return kAll;
 }

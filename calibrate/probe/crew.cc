@@ -77,6 +77,7 @@ class CrewTest final : public PreparedTest {
 
   ~CrewTest() override {
     for (const std::size_t process : others_) {
+      if (crew_.lost_) return;
       try {
         crew_.processes_[process].channel.send(message("drop"));
         crew_.processes_[process].channel.receive(Crew::kAnswer);

@@ -231,6 +231,10 @@ class Looker {
     int shared = 0;
     for (const auto& [end, count] : links_[a]) shared += links_[b].contains(end) ? count : 0;
     if (shared > 0) return fmt::format("NV{}", shared);
+    // Some drivers do not tell what is at the other end of links to a switch.
+    if (links_[a].empty() && x.nvlinks > 0 && x.nvlinks == y.nvlinks &&
+        out_.paths[a][b].peer_access)
+      return fmt::format("NV{}", x.nvlinks);
     if (const Nvml* library = nvml();
         library != nullptr && handles_[a] != nullptr && handles_[b] != nullptr) {
       int level = 0;

@@ -199,7 +199,9 @@ void expand_links(Json& server) {
 
 class Saboteur {
  public:
-  Saboteur(Json& server, std::uint64_t seed) : server_(server), luck_(seed, "fault") {
+  // `lone`: there is no other server, so that its NICs carry nothing.
+  Saboteur(Json& server, bool lone, std::uint64_t seed)
+      : server_(server), lone_(lone), luck_(seed, "fault") {
     expand_links(server);
   }
 
@@ -280,8 +282,9 @@ class Saboteur {
 
   // The far end of an entry that hangs on a PCIe switch or socket, and the other ends there are for it.
   std::string wrong_affinity() {
-    std::vector<Json*> nics = links_of("nic", "pcie");
-    if (std::string said = move_one(nics, "nic"); !said.empty()) return said;
+    if (!lone_) {
+      if (std::string said = move_one(links_of("nic", "pcie"), "nic"); !said.empty()) return said;
+    }
     return swap_two(links_of("gpu", "pcie"));
   }
 
@@ -313,6 +316,7 @@ class Saboteur {
   }
 
   Json& server_;
+  bool lone_;
   Random luck_;
 };
 
@@ -323,8 +327,14 @@ HiddenMachine hide_machine(const Json& documented, std::uint64_t seed, ProbeFaul
   HiddenMachine machine{documented, {}};
   Hider(seed).walk(machine.document);
   if (fault == ProbeFault::none) return machine;
-  if (Json* server = single_out(machine.document))
-    machine.fault = Saboteur(*server, seed).plant(fault);
+  if (Json* server = single_out(machine.document)) {
+    const Json* groups = machine.document.find("server");
+    std::int64_t servers = 0;
+    if (groups != nullptr) {
+      for (const Json& group : groups->items) servers += group.find("count")->integer;
+    }
+    machine.fault = Saboteur(*server, servers < 2, seed).plant(fault);
+  }
   if (machine.fault.empty()) {
     out.error(
         {}, "--fault", "this machine has no place for such a fault",

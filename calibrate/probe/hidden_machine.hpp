@@ -7,7 +7,7 @@
 // Fault:    one part of server 0 is not what its data sheet says. What the machine tells about itself does not change.
 //             slow-link       an NVLink (of a switched machine: all of one GPU; without any: a GPU's PCIe) at half its rate
 //             half-width      the PCIe link of one GPU trained at half its lanes
-//             wrong-affinity  a NIC sits below another switch than the one it is said to be on; without NICs, two GPUs
+//             wrong-affinity  a NIC sits below another switch than the one it is said to be on; of one server alone, two GPUs
 // Truth:    the document is an ordinary fabric: what a fit finds can be looked up in it by JSON pointer.
 #pragma once
 

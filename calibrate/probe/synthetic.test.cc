@@ -111,12 +111,14 @@ struct Planted {
 };
 
 TEST(Synthetic, FaultsChangeTheTruthAndNotWhatIsSaid) {
-  for (const Planted& planted : {Planted{"dgx1-p100", ProbeFault::slow_link, "slow-link: gpu"},
-                                 {"hgx-h100", ProbeFault::slow_link, "the NVLinks of gpu"},
-                                 {"pcie-a100x8", ProbeFault::slow_link, "slow-link: gpu"},
-                                 {"dgx1-p100", ProbeFault::half_width, "half-width: gpu"},
-                                 {"dgx1-p100", ProbeFault::wrong_affinity, "wrong-affinity: nic"},
-                                 {"dgx1-v100+ib-edr", ProbeFault::slow_link, "slow-link"}}) {
+  for (const Planted& planted :
+       {Planted{"dgx1-p100", ProbeFault::slow_link, "slow-link: gpu"},
+        {"hgx-h100", ProbeFault::slow_link, "the NVLinks of gpu"},
+        {"pcie-a100x8", ProbeFault::slow_link, "slow-link: gpu"},
+        {"dgx1-p100", ProbeFault::half_width, "half-width: gpu"},
+        {"dgx1-p100", ProbeFault::wrong_affinity, "wrong-affinity: gpu0"},
+        {"dgx1-v100+ib-edr", ProbeFault::wrong_affinity, "wrong-affinity: nic"},
+        {"dgx1-v100+ib-edr", ProbeFault::slow_link, "slow-link"}}) {
     const Json box = machine_like(planted.machine);
     auto healthy = made_up(box, {.seed = 4, .noise = 0});
     auto faulty = made_up(box, {.seed = 4, .noise = 0, .fault = planted.fault});
@@ -139,6 +141,19 @@ TEST(Synthetic, FaultsChangeTheTruthAndNotWhatIsSaid) {
     EXPECT_GT(worst, 1.4) << planted.machine;
     EXPECT_LT(worst, 2.5) << planted.machine;
   }
+}
+
+TEST(Synthetic, GpuBelowAnotherSwitchDoesNotShareTheUplinkThatItIsSaidToShare) {
+  const Json box = machine_like("dgx1-p100");
+  CopyTest pair;
+  pair.transfers = {{"cpu0", "gpu0", 64_MiB}, {"cpu0", "gpu1", 64_MiB}};
+  const auto us = [&](ProbeFault fault) {
+    return made_up(box, {.seed = 4, .noise = 0, .fault = fault})
+        ->prepare({"pair", pair, 0})
+        ->once()[1]
+        .us();
+  };
+  EXPECT_NEAR(us(ProbeFault::none) / us(ProbeFault::wrong_affinity), 2, 0.1);
 }
 
 TEST(Synthetic, FaultWithoutAPlaceIsRefused) {

@@ -28,8 +28,6 @@ constexpr std::uint32_t kLlThreads = 512, kLl128Threads = 640, kSimpleThreads = 
                         kLeastThreads = 96;
 constexpr double kNvlsFill = 1.5;   // rounds
 constexpr double kFittedHeads = 8;  // of the tables that nvls_round was fitted to
-// Of a kernel on the GPU, to its first store and from its last: 8 bytes over 8 H100 take 13.0 us, measured, less 14 hops.
-constexpr Time kKernelStart = 5'500_ns;
 // From this release on the host writes the work of all channels at once, before it channel by channel (src/enqueue.cc).
 constexpr NcclVersion kWorkOfAllChannels{2, 22, 0};
 
@@ -64,10 +62,15 @@ NcclHarnessCosts nccl_harness_costs(NcclHarness harness) {
 
 NcclCommunicator::NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpus,
                                    const NcclSetup& setup)
+    : NcclCommunicator(fabric, gpus, setup,
+                       nccl_topology(fabric, gpus, setup.version, setup.environment)) {}
+
+NcclCommunicator::NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpus,
+                                   const NcclSetup& setup, NcclTopology topology)
     : fabric_(fabric),
       gpus_(std::move(gpus)),
       setup_(setup),
-      topology_(nccl_topology(fabric, gpus_, setup.version, setup.environment)),
+      topology_(std::move(topology)),
       release_(nccl_release(setup.version)),
       arch_(nccl_arch_row(topology_.min_compute_capability)),
       harness_(nccl_harness_costs(setup.harness)) {
@@ -96,6 +99,8 @@ NcclCommunicator::NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpu
     if (type.reduction && type.reduction->rate && spec.nvlink)
       switch_rate_ = scaled(*type.reduction->rate, spec.nvlink->links);
   }
+  harness_.issue = kernels_.issue.value_or(harness_.issue);
+  harness_.per_channel = kernels_.issue_block.value_or(harness_.per_channel);
 }
 
 Time NcclCommunicator::issue(const NcclPlan& plan) const {
@@ -112,7 +117,7 @@ Time NcclCommunicator::issue(const NcclPlan& plan) const {
 CollectiveOptions NcclCommunicator::options(const NcclPlan& plan) const {
   CollectiveOptions out;
   out.routing = fabric_.routing();
-  out.costs.launch = kKernelStart;
+  out.costs.launch = kernels_.start;
   out.issue = issue(plan);
   switch (plan.protocol) {
     case NcclProtocol::ll:

@@ -13,7 +13,8 @@
 //           link, connections ProxySpec::efficiency of a port; one channel moves at most KernelsSpec::channel_rate.
 // Sends.    all_to_all, gather, scatter, send_recv are sends and receives: a step per peer, then all at once.
 // Issue.    A benchmark issues operations back to back, so one takes at least what the host needs to issue it
-//           (NcclHarnessCosts): a launch per GPU, longer by every block. The kernel itself starts in 5.5 us.
+//           (NcclHarnessCosts, unless the GPU's kernels say their own): a launch per GPU, longer by every block. The kernel
+//           itself starts in KernelsSpec::start.
 // Source:   NCCL src/enqueue.cc, src/device, src/init.cc, releases 2.5 to 2.30; costs are fitted, see configs.
 #pragma once
 
@@ -54,6 +55,9 @@ class NcclCommunicator {
  public:
   // Throws InputError: a variable or release that is not known, ranks that cannot reach each other.
   NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpus, const NcclSetup& setup);
+  // With what nccl_topology() found before for these GPUs, release and variables.
+  NcclCommunicator(const Fabric& fabric, std::vector<NodeId> gpus, const NcclSetup& setup,
+                   NcclTopology topology);
 
   // Throws InputError when NCCL_ALGO and NCCL_PROTO leave nothing that can do it.
   NcclPlan plan(CollectiveKind kind, Bytes bytes) const;

@@ -115,7 +115,14 @@ Bandwidth own_rate(const Schedule& schedule) {
 std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> gpus,
                                   CollectiveKind kind, std::span<const Bytes> sizes,
                                   const NcclSetup& setup) {
-  const NcclCommunicator communicator(fabric, {gpus.begin(), gpus.end()}, setup);
+  return predict_nccl(fabric, gpus, kind, sizes, setup,
+                      nccl_topology(fabric, gpus, setup.version, setup.environment));
+}
+
+std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> gpus,
+                                  CollectiveKind kind, std::span<const Bytes> sizes,
+                                  const NcclSetup& setup, const NcclTopology& topology) {
+  const NcclCommunicator communicator(fabric, {gpus.begin(), gpus.end()}, setup, topology);
   Routes routes(fabric);
   Workload workload;
   CollectiveBuilder builder(routes, workload);

@@ -51,6 +51,11 @@ struct NcclRow {
 std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> gpus,
                                   CollectiveKind kind, std::span<const Bytes> sizes,
                                   const NcclSetup& setup);
+// With the topology that nccl_topology() found for these GPUs, release and variables: it rests on how devices are joined and on
+// raw rates, not on costs, efficiencies and delays, so what changes only those need not search again.
+std::vector<NcclRow> predict_nccl(const Fabric& fabric, std::span<const NodeId> gpus,
+                                  CollectiveKind kind, std::span<const Bytes> sizes,
+                                  const NcclSetup& setup, const NcclTopology& topology);
 
 // "2.18", "2.18.3", "v2.18.3-1" and nccl-headers numbers such as 21803; nullopt when it is none or not 2.5 to 2.30.
 std::optional<NcclVersion> parse_nccl_version(std::string_view text);

@@ -50,6 +50,20 @@ std::string plain_path(const std::string& path) {
   return out.empty() ? "." : out;
 }
 
+// What may stand beside "use" and "set" in a file of kind "patch": how the values were found.
+constexpr std::string_view kPatchKeys[] = {"weft",    "kind",    "name",
+                                           "summary", "sources", "calibration"};
+
+// The sources of a patch, whose pointers start at the document.
+void add_sources(Json& document, const Json& sources) {
+  if (document.find("sources") == nullptr) document.set("sources", Json::object());
+  Json& own = *document.find("sources");
+  for (const JsonMember& member : sources.members) {
+    own.set(member.key, member.value);
+    std::ranges::find(own.members, member.key, &JsonMember::key)->place = member.place;
+  }
+}
+
 constexpr std::size_t kMostOpen = 64;
 constexpr std::size_t kMostDepth =
     256;  // of values, inclusion counted: documents are walked by recursion
@@ -186,8 +200,13 @@ void Loader::resolve(Json& value, std::string_view field, const std::string& poi
     return;
   }
   if (const Json* use = value.find("use"); use != nullptr) {
+    const Json* kind = value.find("kind");
+    const bool patch = kind != nullptr && kind->is_string() && kind->text == "patch";
+    const Json sources =
+        patch && value.find("sources") != nullptr ? *value.find("sources") : Json::object();
     for (const JsonMember& member : value.members) {
       if (member.key == "use" || member.key == "set") continue;
+      if (patch && std::ranges::find(kPatchKeys, member.key) != std::end(kPatchKeys)) continue;
       out_.error(member.place, child(pointer, member.key), "only \"set\" may stand beside \"use\"",
                  fmt::format("write \"set\": {{\"/{}\": ...}}", member.key));
     }
@@ -199,7 +218,8 @@ void Loader::resolve(Json& value, std::string_view field, const std::string& poi
     const Json set = value.find("set") != nullptr ? *value.find("set") : Json::object();
     const std::string reference = use->text;
     const Place place = use->place;
-    include(value, field, reference, place, child(pointer, "use"));
+    include(value, patch && field.empty() ? "fabric" : field, reference, place,
+            child(pointer, "use"));
     if (!set.is_object()) {
       out_.error(set.place, child(pointer, "set"), "an object of pointers and values is needed",
                  R"(write "set": {"/servers": 16})");
@@ -210,6 +230,7 @@ void Loader::resolve(Json& value, std::string_view field, const std::string& poi
       changed.place = member.value.place;
       this->set(value, member.key, std::move(changed));
     }
+    if (patch && value.is_object() && sources.is_object()) add_sources(value, sources);
     return;
   }
   for (std::size_t i = 0; i < value.items.size(); ++i) {
@@ -286,22 +307,37 @@ bool has_unit(const std::string& text) {
          parse_power(text) || parse_frequency(text) || parse_rate(text);
 }
 
-void count(const Json& json, const Json* sources, const std::string& pointer, Evidence& out) {
+// A `sources` around a value, and the value's pointer as it counts.
+struct Around {
+  const Json* sources;
+  std::string pointer;
+};
+
+// The tag of a value: of the nearest `sources` when both were written in one file, else of a patch around it that names this very
+// value.
+std::string_view tag_of(const Json& json, const std::vector<Around>& around) {
+  if (around.empty()) return {};
+  const Around& nearest = around.back();
+  const JsonMember* best = nullptr;
+  for (const JsonMember& member : nearest.sources->members) {
+    const bool covers =
+        nearest.pointer.starts_with(member.key) &&
+        (nearest.pointer.size() == member.key.size() || nearest.pointer[member.key.size()] == '/');
+    if (covers && member.place.file == json.place.file &&
+        (best == nullptr || member.key.size() > best->key.size()))
+      best = &member;
+  }
+  for (auto outer = around.rbegin(); best == nullptr && outer != around.rend(); ++outer) {
+    for (const JsonMember& member : outer->sources->members)
+      if (member.key == outer->pointer && member.place.file == json.place.file) best = &member;
+  }
+  return best != nullptr ? std::string_view(best->value.text) : std::string_view{};
+}
+
+void count(const Json& json, std::vector<Around>& around, Evidence& out) {
   if (json.is_string()) {
     if (!has_unit(json.text)) return;
-    const JsonMember* best = nullptr;
-    if (sources != nullptr && sources->place.file == json.place.file) {
-      for (const JsonMember& member : sources->members) {
-        const bool covers =
-            pointer.starts_with(member.key) &&
-            (pointer.size() == member.key.size() || pointer[member.key.size()] == '/');
-        if (covers && (best == nullptr || member.key.size() > best->key.size())) {
-          best = &member;
-        }
-      }
-    }
-    const std::string_view tag =
-        best != nullptr ? std::string_view(best->value.text) : std::string_view{};
+    const std::string_view tag = tag_of(json, around);
     if (tag.starts_with("measured"))
       ++out.measured;
     else if (tag.starts_with("datasheet"))
@@ -310,24 +346,32 @@ void count(const Json& json, const Json* sources, const std::string& pointer, Ev
       ++out.assumed;
     return;
   }
-  if (const Json* own = json.find("sources"); own != nullptr && own->is_object()) {
-    for (const JsonMember& member : json.members) {
-      if (member.key != "sources" && member.key != "summary")
-        count(member.value, own, child({}, member.key), out);
+  const auto inside = [&](std::string_view key, const Json& value) {
+    std::vector<std::size_t> lengths;
+    for (Around& one : around) {
+      lengths.push_back(one.pointer.size());
+      one.pointer = child(one.pointer, key);
     }
-    return;
+    count(value, around, out);
+    for (std::size_t i = 0; i < lengths.size(); ++i) around[i].pointer.resize(lengths[i]);
+  };
+  const Json* own = json.find("sources");
+  const bool opens = own != nullptr && own->is_object();
+  if (opens) around.push_back({own, {}});
+  for (std::size_t i = 0; i < json.items.size(); ++i) inside(std::to_string(i), json.items[i]);
+  for (const JsonMember& member : json.members) {
+    if (!opens || (member.key != "sources" && member.key != "summary"))
+      inside(member.key, member.value);
   }
-  for (std::size_t i = 0; i < json.items.size(); ++i)
-    count(json.items[i], sources, fmt::format("{}/{}", pointer, i), out);
-  for (const JsonMember& member : json.members)
-    count(member.value, sources, child(pointer, member.key), out);
+  if (opens) around.pop_back();
 }
 
 }  // namespace
 
 Evidence count_evidence(const Json& document) {
   Evidence out;
-  count(document, nullptr, {}, out);
+  std::vector<Around> around;
+  count(document, around, out);
   return out;
 }
 

@@ -4,6 +4,9 @@
 // by what they stand for. Nested references are resolved first, `set` is applied after, so "/network/link/rate" reaches into
 // a link that the file names by a string. Every value keeps the place where it was written.
 //
+// A whole file may be {"kind": "patch", "use": ..., "set": ..., "sources": ..., "calibration": ...}: a component with values that
+// somebody measured; its sources count for the values that it sets.
+//
 // Refused: unknown names (with the nearest), cycles of `use`, keys beside `use` and `set`, a `set` that points nowhere, and
 // documents that grow beyond kMostValues by inclusion.
 #pragma once

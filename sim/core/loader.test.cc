@@ -329,5 +329,35 @@ TEST(CountEvidence, ASetValueIsAssumed) {
   EXPECT_EQ(evidence.assumed, 1u);
 }
 
+// A patch says how it knows; what a scenario sets on top of it is assumed again.
+TEST(CountEvidence, APatchNamesTheSourceOfItsValues) {
+  const std::string patch = R"({"kind": "patch", "name": "p", "use": "l.json",
+      "set": {"/part/rate": "2 Gb/s"}, "sources": {"/part/rate": "measured: here"},
+      "calibration": {"notes": ["1 us"]}})";
+  const std::string base =
+      R"({"part": {"rate": "1 Gb/s", "delay": "1 ns", "sources": {"": "datasheet: x"}}})";
+  const Loaded used(
+      Texts{{"main.json", R"({"fabric": "p.json"})"}, {"p.json", patch}, {"l.json", base}});
+  ASSERT_TRUE(used.out.ok()) << used.problems();
+  EXPECT_EQ(used.json.find("fabric")->find("calibration"), nullptr);
+  EXPECT_EQ(used.json.find("fabric")->find("part")->find("rate")->text, "2 Gb/s");
+  EXPECT_EQ(count_evidence(used.json).measured, 1u);
+  EXPECT_EQ(count_evidence(used.json).datasheet, 1u);
+  const Loaded changed(
+      Texts{{"main.json", R"({"fabric": {"use": "p.json", "set": {"/part/rate": "3 Gb/s"}}})"},
+            {"p.json", patch},
+            {"l.json", base}});
+  ASSERT_TRUE(changed.out.ok()) << changed.problems();
+  EXPECT_EQ(count_evidence(changed.json).measured, 0u);
+  EXPECT_EQ(count_evidence(changed.json).assumed, 1u);
+}
+
+TEST(Loader, OnlyAPatchMayHoldMoreThanUseAndSet) {
+  const Loaded loaded(Texts{{"main.json", R"({"fabric": "p.json"})"},
+                            {"p.json", R"({"kind": "patch", "use": "l.json", "sets": {}})"},
+                            {"l.json", "{}"}});
+  EXPECT_FALSE(loaded.out.ok());
+}
+
 }  // namespace
 }  // namespace weft

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far off a calibrated machine is on what it was not fitted to: some rows are kept, the rest is predicted with an interval.
+//
+//   sizes         kept: the rows nearest to a few sizes of every table; predicted: the others
+//   groups        each number of ranks in turn is left out whole, and predicted from the others
+//   collectives   each collective in turn
+//
+// error     predicted / measured - 1.   covered: |ln(predicted / measured)| within the 90 % interval of a new measurement.
+// Rows that are not fitted for what the log says of them (tables.hpp) are not predicted either.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "calibrate/fit/fit.hpp"
+
+namespace weft {
+
+struct HeldOutRow {
+  MeasuredPoint point;
+  double predicted = 0, sd = 0;
+  bool covered = false;
+  double error() const { return predicted / point.measured - 1; }
+};
+
+struct HoldOut {
+  std::vector<HeldOutRow> rows;
+  std::size_t fitted = 0;  // rows that were kept
+  double median = 0, p90 = 0, bias = 0, coverage = 0;
+};
+
+// Kept are the observations for which `keep` holds. Empty when nothing is left to fit or to predict.
+HoldOut hold_out(const Machine& machine, const FitData& data,
+                 const std::function<bool(const MeasuredPoint&)>& keep, const FitOptions& options);
+HoldOut hold_out_sizes(const Machine& machine, const FitData& data, const std::vector<Bytes>& sizes,
+                       const FitOptions& options);
+HoldOut hold_out_groups(const Machine& machine, const FitData& data, const FitOptions& options);
+HoldOut hold_out_collectives(const Machine& machine, const FitData& data,
+                             const FitOptions& options);
+
+void add_rows(HoldOut& to, const HoldOut& from);  // and the figures over all
+void summarise(HoldOut& result);
+
+}  // namespace weft

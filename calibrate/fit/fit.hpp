@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits a machine's parameters to what was measured on it.
+//
+//   r_i  = ln(predicted / measured) / w_i           relative errors; w_i: spread of the repeats and what weft itself is off by
+//   u_k  = ln(value / prior) / width                every parameter knows what the catalogue says (parameters.hpp)
+//   theta = argmin sum rho(r_i / s) + sum u_k^2      Levenberg-Marquardt, Cauchy loss, s from the residuals
+//
+// Determined.   A parameter whose interval is at most half as wide as before the measurements. What is not stays at its prior
+//               and is named with the reason: nothing measured depends on it, or only its sum with another is known (the weak
+//               eigenvectors of J'J + prior).
+// Intervals.    Of the logarithm: value x/: exp(t sd) with Student's t of the residuals' degrees of freedom; the wider of the
+//               covariance's and of the percentiles of a bootstrap over residuals (one Gauss-Newton step each).
+// Outliers.     Rows that the log itself contradicts (warm-up, a size slower than the next, a cliff and all beyond it, a cost that
+//               no size changes) are not fitted; rows that end beyond four s are named.
+// Reference:    Kennedy & O'Hagan 2001 for the model's own error; Efron & Tibshirani 1993 for the bootstrap.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibrate/fit/least_squares.hpp"
+#include "calibrate/fit/predict.hpp"
+
+namespace weft {
+
+struct FitOptions {
+  LeastSquaresOptions solver;
+  double noise = 0.02;      // least relative error of a measurement
+  double model_error = 1;   // times what weft is off by after a fit (model_error()); 0: none
+  double outlier = 4;       // times s
+  double determined = 0.5;  // most of the prior's width
+  int bootstrap = 400;
+  std::uint64_t seed = 1;
+};
+
+// What weft is off by beside its parameters, as a standard deviation of the logarithm: by size, inside a server and across.
+// Found by fitting the machines of tests/validation with three sizes and predicting the others (docs/calibration.md).
+double model_error(const MeasuredPoint& point);
+
+enum class ParameterState { determined, weak, undetermined };
+struct FittedParameter {
+  Parameter parameter;
+  double value = 0, low = 0, high = 0;  // 95 %
+  double sd = 0;                        // of the logarithm
+  ParameterState state = ParameterState::undetermined;
+  std::string reason;  // why it is not determined
+};
+
+struct FitResidual {
+  MeasuredPoint point;
+  double predicted = 0, before = 0;  // with the fitted values; with the priors
+  double sd = 0;                     // of a new measurement of the same, relative
+  bool fitted = true, outlier = false;
+  double error() const { return predicted / point.measured - 1; }
+};
+
+struct FitResult {
+  std::vector<FittedParameter> parameters;  // that what was measured can depend on
+  std::vector<std::string> unused;          // that nothing measured depends on
+  DenseMatrix covariance;                   // of the logarithms, in the order of parameters
+  std::vector<FitResidual> residuals;
+  LeastSquaresSummary summary;
+  double scale = 1;    // s
+  double freedom = 0;  // degrees of it
+  std::vector<std::string> notes;
+  std::vector<ParameterChange> changes() const;  // what is not at its prior
+  std::size_t determined() const;
+};
+
+// Throws InputError when nothing can be fitted.
+FitResult fit(const Machine& machine, const FitData& data, const FitOptions& options);
+
+// Predictions with their standard deviation (relative), parameters and model error together.
+struct PredictedRow {
+  double value = 0, sd = 0;
+};
+std::vector<PredictedRow> predict_with_error(const Machine& machine, const FitResult& fitted,
+                                             const FitData& data, const FitOptions& options);
+
+// Two-sided quantile of Student's t, e.g. 0.95.
+double student_t(double probability, double freedom);
+
+}  // namespace weft

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which numbers of a machine a calibration may change: values of its resolved document, named by JSON pointer. One parameter
+// is one value for a class of parts: all links made of one component, all GPUs of one model; the graph says which paths
+// use them.
+//
+// Prior.   The value that the catalogue has, and how far off it may be: the standard deviation of its logarithm, by what the
+//          number is and where it comes from. A cost of software differs between hosts (0.3 to 0.5), a link's payload
+//          share follows from its packets (0.03), what is assumed is worth less than what is measured.
+// Example: "kernels.ll_step of h100-sxm5", /nodes/0/model/kernels/ll_step, 0.49 us, 0.3.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/nccl/predict.hpp"
+#include "sim/core/json.hpp"
+
+namespace weft {
+
+enum class ParameterUnit { time, bandwidth, share };
+
+struct Parameter {
+  std::string name;
+  std::vector<std::string> pointers;  // all take the same value
+  ParameterUnit unit = ParameterUnit::time;
+  double prior = 0;     // seconds, bits per second, or a plain number
+  double prior_sd = 0;  // of the logarithm
+  double lower = 0, upper = 0;
+  std::string evidence;  // source of the prior as the document gives it; empty when it gives none
+};
+
+// What is measured decides what is asked for.
+struct ParameterQuestion {
+  NcclHarness harness = NcclHarness::unknown;
+  bool collectives = true;
+  bool copies = false;     // peer copies
+  bool latencies = false;  // of loads and flags that no copy call starts
+  bool host_copies = false;
+  bool kernels = false;
+};
+
+// Of a resolved fabric or server. Order: as the document has them.
+std::vector<Parameter> find_parameters(const Json& document, const ParameterQuestion& question);
+
+// As a document holds it: exact to the picosecond and bit per second; or in six digits, "0.489812 us".
+Json parameter_value(ParameterUnit unit, double value);
+Json parameter_short(ParameterUnit unit, double value);
+std::string parameter_text(ParameterUnit unit, double value);
+// What parameter_value() gave; 0 when it is something else.
+double parameter_number(ParameterUnit unit, const Json& value);
+
+// Sets a value of a resolved document; its last key may be new. False when the pointer leads nowhere.
+bool set_value(Json& document, const std::string& pointer, Json value);
+const Json* find_value(const Json& document, const std::string& pointer);
+// The tag of the nearest enclosing `sources` that covers the value; empty without one.
+std::string source_of(const Json& document, const std::string& pointer);
+
+}  // namespace weft

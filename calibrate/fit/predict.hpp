@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was measured, as questions to weft, and weft's answers for a machine whose parameters have given values. The whole
+// fabric is read and built again for each set of values: a few milliseconds, and no second notion of what a value means. What
+// NCCL builds on it is searched once, as it rests on none of the parameters.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/fit/parameters.hpp"
+#include "models/nccl/predict.hpp"
+#include "sim/fabric/fabric.hpp"
+#include "sim/fabric/routing.hpp"
+
+namespace weft {
+
+struct FitRow {
+  Bytes bytes{0};
+  double us = 0;
+  double spread = 0;    // relative, of repeats; 0 when it is not known
+  std::string refused;  // why it is not fitted: "first size pays for the warm-up"
+};
+
+// One collective among the same ranks.
+struct FitTable {
+  std::string name;
+  CollectiveKind collective = CollectiveKind::all_reduce;
+  std::int64_t nodes = 1;
+  std::optional<std::int64_t> per_node;  // the first so many GPUs of each server; all by default
+  std::vector<std::int64_t> positions;   // or which
+  std::int64_t ranks = 0;                // 0: as many as there are
+  NcclSetup setup;
+  std::vector<FitRow> rows;  // ascending sizes
+};
+
+// Copies between GPUs of one machine.
+enum class CopyQuantity { rate, time, latency };
+struct FitCopy {
+  std::string from, to;  // gpu0; server1/gpu3
+  Bytes bytes{0};
+  bool both_ways = false;  // the rate is of one of them
+  bool peer_access = true, copy_call = true;
+  CopyQuantity quantity = CopyQuantity::rate;
+  double value = 0;  // GB/s or us
+  double spread = 0;
+  std::string group;  // "p2p bandwidth"
+  std::string refused;
+};
+
+struct FitData {
+  std::vector<FitTable> tables;
+  std::vector<FitCopy> copies;
+  std::string instrument;  // for the source tag: "nccl-tests 2.18.3, 2026-11-30, driver 550"
+};
+
+enum class PointKind { collective, copy, latency };
+struct MeasuredPoint {
+  std::string id, group;
+  PointKind kind = PointKind::collective;
+  Bytes bytes{0};
+  bool across = false;  // servers
+  double measured = 0, spread = 0;
+  std::string refused;
+};
+// Tables in order, rows in order, then copies.
+std::vector<MeasuredPoint> measured_points(const FitData& data);
+ParameterQuestion parameter_question(const FitData& data);
+
+struct ParameterChange {
+  const Parameter* parameter;
+  double value;
+};
+
+class Machine {
+ public:
+  // A resolved fabric or server.
+  explicit Machine(Json document) : document_(std::move(document)) {}
+  const Json& document() const { return document_; }
+  // `servers` of them where it has a network. Throws InputError.
+  std::shared_ptr<const Fabric> build(const std::vector<ParameterChange>& changes,
+                                      std::int64_t servers) const;
+  // One number per observation, in us or GB/s. Throws InputError when the machine cannot do what was measured.
+  std::vector<double> predict(const FitData& data,
+                              const std::vector<ParameterChange>& changes) const;
+
+ private:
+  const NcclTopology& topology(const Fabric& fabric, const FitTable& table,
+                               const std::vector<NodeId>& gpus) const;
+  Json document_;
+  mutable std::map<std::string, NcclTopology> topologies_;  // by ranks, release and variables
+};
+
+// The ranks of a table. Throws InputError when the fabric does not have them.
+std::vector<NodeId> ranks_of(const Fabric& fabric, const FitTable& table);
+
+}  // namespace weft

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/fit/tables.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "calibrate/explain_log.hpp"
+#include "sim/run/run.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kLongFixedCost = 4 << 20;  // bytes
+
+std::string setup_of(const Measurement& measurement, const char* key) {
+  const auto found = measurement.setup.find(key);
+  return found == measurement.setup.end() ? std::string{} : found->second;
+}
+
+NcclHarness harness_of(const Measurement& measurement, int ranks) {
+  const std::string graph = setup_of(measurement, "graph"),
+                    per_thread = setup_of(measurement, "nGpus");
+  if (!graph.empty() && graph != "0") return NcclHarness::graph;
+  if (per_thread.empty()) return NcclHarness::unknown;
+  return per_thread != "1" && ranks > 1 ? NcclHarness::one_process : NcclHarness::process_per_gpu;
+}
+
+class Reader {
+ public:
+  Reader(const Measurement& measurement, std::size_t gpus_per_server, const FitAnswers& answers,
+         FitData& data, std::vector<std::string>& notes, Diagnostics& out)
+      : measurement_(measurement),
+        per_server_(static_cast<std::int64_t>(std::max<std::size_t>(1, gpus_per_server))),
+        answers_(answers),
+        data_(data),
+        notes_(notes),
+        out_(out) {}
+
+  void run() {
+    if (measurement_.forced && !answers_.force) {
+      out_.error({}, measurement_.name, "it failed its own check and was kept on request",
+                 "measure again; --force fits it all the same");
+      return;
+    }
+    for (const MeasuredRun& run : measurement_.runs) add_run(run);
+    for (const MeasuredMatrix& matrix : measurement_.matrices) add_matrix(matrix);
+    const std::string nccl = setup_of(measurement_, "nccl");
+    std::string instrument = measurement_.tool;
+    if (!measurement_.version.empty()) instrument += " " + measurement_.version;
+    if (!nccl.empty()) instrument += ", NCCL " + nccl;
+    if (data_.instrument.find(instrument) == std::string::npos)
+      data_.instrument += (data_.instrument.empty() ? "" : "; ") + instrument;
+  }
+
+ private:
+  void add_run(const MeasuredRun& run) {
+    FitTable table;
+    const std::string collective = run.collective.empty() ? answers_.collective : run.collective;
+    const std::int64_t ranks = run.ranks > 0 ? run.ranks : answers_.ranks.value_or(0);
+    if (collective.empty())
+      out_.error({}, measurement_.name, "a table does not say which collective it is of",
+                 "add --collective NAME");
+    if (ranks == 0)
+      out_.error({}, measurement_.name, "a table does not say how many ranks there were",
+                 "add --ranks N");
+    if (!out_.ok()) return;
+    if (wrong(run)) {
+      out_.error({}, measurement_.name,
+                 fmt::format("{} of {} ranks gave wrong data: such a run measures nothing",
+                             collective, ranks),
+                 "find the fault first; --force fits it all the same");
+      return;
+    }
+    Diagnostics problems;
+    read_config(Json(collective), {}, table.collective, problems);
+    if (!problems.ok()) {
+      notes_.push_back(fmt::format("{} is not modelled: left out", collective));
+      return;
+    }
+    table.ranks = ranks;
+    std::int64_t nodes = answers_.nodes.value_or(run.nodes);
+    if (nodes <= 0) {
+      const std::int64_t each = answers_.per_node.value_or(per_server_);
+      nodes = (ranks + each - 1) / each;
+      if (nodes > 1)
+        notes_.push_back(fmt::format("{} ranks: taken to be on {} servers", ranks, nodes));
+    }
+    table.nodes = nodes;
+    table.name = fmt::format("{} of {}{}", collective, ranks,
+                             nodes > 1 ? fmt::format(" on {}", nodes) : std::string{});
+    read_setup(run, table.setup);
+    for (const LogPoint& point : log_points(run))
+      table.rows.push_back({.bytes = point.bytes, .us = point.us, .spread = 0, .refused = {}});
+    if (table.rows.empty()) {
+      notes_.push_back(table.name + " has no row with a time: left out");
+      return;
+    }
+    refuse_rows(table, run);
+    std::map<std::string, int> places;
+    for (const MeasuredDevice& device : measurement_.devices) {
+      if (!device.bus.empty() && ++places[device.host + " " + device.bus] == 2)
+        refuse_all(table, fmt::format("two ranks share the GPU at {}", device.bus));
+    }
+    data_.tables.push_back(std::move(table));
+  }
+
+  bool wrong(const MeasuredRun& run) const {
+    if (answers_.force) return false;
+    return std::ranges::any_of(run.samples,
+                               [](const CollectiveSample& s) { return s.wrong.value_or(0) >= 1; });
+  }
+
+  static void refuse_all(FitTable& table, const std::string& why) {
+    for (FitRow& row : table.rows)
+      if (row.refused.empty()) row.refused = why;
+  }
+
+  void read_setup(const MeasuredRun& run, NcclSetup& setup) {
+    const std::string nccl = setup_of(measurement_, "nccl");
+    const auto logged = parse_nccl_version(nccl.substr(0, nccl.find('+')));
+    if (answers_.release) {
+      setup.version = *answers_.release;
+    } else if (logged) {
+      setup.version = *logged;
+    } else {
+      notes_.push_back(fmt::format("{}: which NCCL it was is not said: {} taken", measurement_.name,
+                                   version_text(setup.version)));
+    }
+    setup.harness = answers_.harness.value_or(harness_of(measurement_, run.ranks));
+    setup.environment = answers_.environment;
+    setup.algorithm = answers_.algorithm;
+    setup.protocol = answers_.protocol;
+  }
+
+  // Copies between GPUs. Matrices of the host, and those in which other devices copy too, are another question.
+  void add_matrix(const MeasuredMatrix& matrix) {
+    const auto is_gpu = [](const std::string& name) {
+      return name.find("gpu") != std::string::npos;
+    };
+    if (matrix.traffic == CopyTraffic::crowded) {
+      notes_.push_back(matrix.name + ": other devices copy too, left out");
+      return;
+    }
+    const bool peer = matrix.peer_access.value_or(true) && !matrix.staged;
+    // A load or store of a running kernel is not started by a copy call.
+    const bool kernel = matrix.method == CopyMethod::sm;
+    std::size_t left_out = 0;
+    for (const MeasuredPair& pair : matrix.pairs) {
+      if (!is_gpu(pair.from) || !is_gpu(pair.to)) {
+        ++left_out;
+        continue;
+      }
+      FitCopy copy{.from = pair.from, .to = pair.to};
+      copy.group = matrix.name;
+      copy.peer_access = peer;
+      copy.both_ways = matrix.traffic == CopyTraffic::opposed;
+      if (pair.bandwidth) {
+        copy.bytes = kMatrixCopy;
+        copy.quantity = CopyQuantity::rate;
+        copy.value = pair.bandwidth->bytes_per_s() * 1e-9;
+        data_.copies.push_back(copy);
+      }
+      if (!pair.latency) continue;
+      copy.bytes = Bytes{1};
+      copy.both_ways = false;
+      copy.quantity = CopyQuantity::latency;
+      copy.value = us_of(*pair.latency);
+      copy.copy_call = !kernel;
+      if (kernel) copy.refused = "the time of a load, not of a copy: kept apart";
+      data_.copies.push_back(copy);
+    }
+    if (left_out > 0)
+      notes_.push_back(fmt::format("{}: {} pairs with a host are left out", matrix.name, left_out));
+  }
+
+  static constexpr Bytes kMatrixCopy =
+      256_MiB;  // what the tools copy by default, to the power of two
+
+  const Measurement& measurement_;
+  std::int64_t per_server_;
+  const FitAnswers& answers_;
+  FitData& data_;
+  std::vector<std::string>& notes_;
+  Diagnostics& out_;
+};
+
+// The last size before bandwidth is what it was before the cliff: one slow row is no other regime.
+Bytes end_of_cliff(const FitTable& table, Bytes from) {
+  double before = 0;
+  Bytes end = from;
+  for (const FitRow& row : table.rows) {
+    const double rate = row.bytes.value() / row.us;
+    if (row.bytes < from) {
+      before = rate;
+    } else if (row.bytes > from) {
+      if (rate >= before) break;
+      end = row.bytes;
+    }
+  }
+  return end;
+}
+
+}  // namespace
+
+void add_measurement(const Measurement& measurement, std::size_t gpus_per_server,
+                     const FitAnswers& answers, FitData& data, std::vector<std::string>& notes,
+                     Diagnostics& out) {
+  Reader(measurement, gpus_per_server, answers, data, notes, out).run();
+}
+
+void refuse_rows(FitTable& table, const MeasuredRun& run) {
+  const auto refuse = [&](Bytes from, Bytes to, const std::string& why) {
+    for (FitRow& row : table.rows)
+      if (row.bytes >= from && row.bytes <= to && row.refused.empty()) row.refused = why;
+  };
+  const Bytes last = table.rows.empty() ? Bytes{0} : table.rows.back().bytes;
+  for (const Anomaly& anomaly : anomalies(run)) {
+    const bool cliff = anomaly.kind == Anomaly::Kind::cliff;
+    refuse(anomaly.bytes, cliff ? end_of_cliff(table, anomaly.bytes) : anomaly.bytes, anomaly.text);
+  }
+  const auto fixed = fixed_cost(run);
+  if (fixed && fixed->up_to.count >= kLongFixedCost)
+    refuse(Bytes{0}, last,
+           fmt::format("sizes up to {} all take {}: a fixed cost, no bandwidth",
+                       to_text(fixed->up_to), to_text(fixed->time)));
+}
+
+void refuse_rows(FitTable& table) {
+  MeasuredRun run;
+  run.collective = write_config(table.collective).text;
+  run.ranks = static_cast<int>(table.ranks);
+  for (const FitRow& row : table.rows) {
+    CollectiveSample& sample = run.samples.emplace_back();
+    sample.bytes = row.bytes;
+    sample.time = time_from_us(row.us);
+    const double gbs = row.bytes.value() / row.us * 1e-3;
+    sample.algbw = bandwidth_from_gbytes(gbs).value_or(Bandwidth{0});
+    sample.busbw = bandwidth_from_gbytes(gbs * bus_factor(run.collective, std::max(run.ranks, 2)))
+                       .value_or(Bandwidth{0});
+  }
+  refuse_rows(table, run);
+}
+
+std::vector<FitTable> tables_of(const ValidationRecord& record, std::size_t gpus_per_server) {
+  std::vector<FitTable> out;
+  if (record.kind != CaseKind::nccl) return out;
+  const NcclCase& ask = record.nccl;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> at;
+  for (const CaseRow& row : record.rows) {
+    const auto [entry, fresh] =
+        at.try_emplace({row.nodes, row.gpus_per_node.value_or(-1)}, out.size());
+    if (fresh) {
+      FitTable& table = out.emplace_back();
+      table.name = record.id;
+      table.collective = ask.collective;
+      table.nodes = row.nodes;
+      table.per_node = row.gpus_per_node;
+      table.positions = ask.gpus;
+      if (const auto version = parse_nccl_version(ask.nccl)) table.setup.version = *version;
+      table.setup.harness = ask.harness;
+      table.setup.algorithm = ask.algorithm;
+      table.setup.protocol = ask.protocol;
+      for (const auto& [name, value] : ask.env) table.setup.environment.variables[name] = value;
+    }
+    const std::size_t local = !ask.gpus.empty()   ? ask.gpus.size()
+                              : row.gpus_per_node ? static_cast<std::size_t>(*row.gpus_per_node)
+                                                  : gpus_per_server;
+    const std::size_t ranks = local * static_cast<std::size_t>(row.nodes);
+    const double bits =
+        record.quantity == Quantity::busbw ? busbw_factor(ask.collective, ranks) : 1;
+    FitRow fitted{.bytes = row.bytes, .us = row.measured, .spread = 0, .refused = {}};
+    if (record.quantity != Quantity::time)
+      fitted.us = bits * row.bytes.value() / row.measured * 1e-3;
+    out[entry->second].rows.push_back(fitted);
+  }
+  return out;
+}
+
+}  // namespace weft

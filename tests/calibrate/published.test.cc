@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Published tables: three sizes of each are fitted, the others predicted.
+#include "tests/calibrate/published.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "calibrate/log_facts.hpp"
+
+namespace weft::calibrate_test {
+
+HoldOut hold_out_published(const PublishedData& published, const FitOptions& options) {
+  std::set<std::int64_t> groups;
+  for (const FitTable& table : published.data.tables) groups.insert(table.ranks);
+  while (groups.size() > 2) groups.erase(std::prev(groups.end()));
+  const std::vector<Bytes> wanted{32_KiB, 1_MiB, 1_GiB};
+  std::set<std::string> kept;
+  for (const FitTable& table : published.data.tables) {
+    if (!groups.contains(table.ranks)) continue;
+    for (const Bytes size : wanted) {
+      const FitRow* nearest = nullptr;
+      for (const FitRow& row : table.rows) {
+        if (!row.refused.empty()) continue;
+        const auto off = [&](const FitRow& r) {
+          return std::abs(std::log(r.bytes.value() / size.value()));
+        };
+        if (nearest == nullptr || off(row) < off(*nearest)) nearest = &row;
+      }
+      if (nearest != nullptr) kept.insert(table.name + "@" + to_text(nearest->bytes));
+    }
+  }
+  return hold_out(
+      published.machine, published.data,
+      [&](const MeasuredPoint& point) { return kept.contains(point.id); }, options);
+}
+
+namespace {
+
+TEST(PublishedTables, PredictWhatTheyWereNotFittedTo) {
+  HoldOut single, multi, all;
+  std::string text;
+  const char* only = std::getenv("WEFT_MACHINE");
+  for (const PublishedMachine& which : published_machines()) {
+    if (only != nullptr && which.name.find(only) == std::string::npos) continue;
+    std::printf("%s", text.c_str());
+    std::fflush(stdout);
+    text.clear();
+    const HoldOut found = hold_out_published(load_machine(which), {});
+    text += fmt::format("{:<40} {:>3} {:>4} {:6.1f} {:6.1f} {:+6.1f} {:4.0f}\n", which.name,
+                        found.fitted, found.rows.size(), 100 * found.median, 100 * found.p90,
+                        100 * found.bias, 100 * found.coverage);
+    if (std::getenv("WEFT_ROWS") != nullptr)
+      for (const HeldOutRow& row : found.rows)
+        text += fmt::format("    {:<40} {:>10.5g} {:>10.5g} {:+6.1f} {:5.1f} {}\n", row.point.id,
+                            row.point.measured, row.predicted, 100 * row.error(), 100 * row.sd,
+                            row.covered ? "" : "outside");
+    if (which.wanted == "single") add_rows(single, found);
+    if (which.wanted == "multi") add_rows(multi, found);
+    add_rows(all, found);
+  }
+  for (const auto& [name, sum] : {std::pair{"single", &single}, {"multi", &multi}, {"all", &all}})
+    text += fmt::format("{:<40} {:>8} {:6.1f} {:6.1f} {:+6.1f} {:4.0f}\n", name, sum->rows.size(),
+                        100 * sum->median, 100 * sum->p90, 100 * sum->bias, 100 * sum->coverage);
+  std::printf("%s", text.c_str());
+  if (only != nullptr) return;
+  EXPECT_LE(single.median, 0.07);
+  EXPECT_LE(multi.median, 0.15);
+  EXPECT_GE(all.coverage, 0.80);
+  EXPECT_LE(all.coverage, 0.98);
+}
+
+}  // namespace
+}  // namespace weft::calibrate_test

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft calibrate check: keeps some of the measurements, fits to them and predicts the others.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "calibrate/fit/check.hpp"
+#include "tools/cli/calibrate_input.hpp"
+
+namespace weft {
+namespace {
+
+class CalibrateCheck final : public Command {
+ public:
+  void add(CLI::App& app) override {
+    add_calibrate_flags(app, flags_);
+    app.add_option("--leave-out", leave_out_,
+                   "sizes: all but those of --keep; groups or collectives: one after the other")
+        ->check(CLI::IsMember({"sizes", "groups", "collectives"}));
+    app.add_option("--keep", keep_, "sizes that are fitted, default 32 KiB, 1 MiB and 1 GiB")
+        ->delimiter(',')
+        ->type_name("SIZE,...");
+    add_json_flag(app, json_);
+  }
+
+  int run(Io& io) override {
+    std::vector<Bytes> sizes;
+    Diagnostics diagnostics;
+    for (const std::string& text : keep_) {
+      const auto size = parse_bytes(text);
+      if (!size)
+        diagnostics.error({}, "--keep", fmt::format("\"{}\" is not a size", text), "e.g. 1MiB");
+      else
+        sizes.push_back(*size);
+    }
+    diagnostics.throw_if_errors();
+    const CalibrateInput input = read_calibrate_input(flags_, io);
+    const HoldOut found = leave_out_ == "groups" ? hold_out_groups(input.machine, input.data, {})
+                          : leave_out_ == "collectives"
+                              ? hold_out_collectives(input.machine, input.data, {})
+                              : hold_out_sizes(input.machine, input.data, sizes, {});
+    if (found.rows.empty()) {
+      throw InputError(
+          fmt::format("error: --leave-out {}: nothing is left to fit or to predict\n", leave_out_));
+    }
+    io.out = json_ ? to_text(to_json(found)) + "\n" : text(input, found);
+    return kOk;
+  }
+
+ private:
+  Json to_json(const HoldOut& found) const {
+    Json out = Json::object();
+    out.set("weft", json_head());
+    out.set("left_out", leave_out_);
+    out.set("fitted_rows", std::uint64_t{found.fitted});
+    out.set("median_abs_rel_error", found.median);
+    out.set("p90_abs_rel_error", found.p90);
+    out.set("bias", found.bias);
+    out.set("coverage_90", found.coverage);
+    Json rows = Json::array();
+    for (const HeldOutRow& row : found.rows) {
+      Json r = Json::object();
+      r.set("id", row.point.id);
+      r.set("measured", row.point.measured);
+      r.set("predicted", row.predicted);
+      r.set("error", row.error());
+      r.set("sd", row.sd);
+      r.set("covered", row.covered);
+      rows.push(std::move(r));
+    }
+    out.set("rows", std::move(rows));
+    return out;
+  }
+
+  std::string text(const CalibrateInput& input, const HoldOut& found) const {
+    Table table({"left out", "measured", "predicted", "error %", "+- % (90)", ""});
+    for (const HeldOutRow& row : found.rows) {
+      table.row({row.point.id, fmt::format("{:.4g}", row.point.measured),
+                 fmt::format("{:.4g}", row.predicted), fmt::format("{:+.1f}", 100 * row.error()),
+                 fmt::format("{:.0f}", 164 * row.sd), row.covered ? "" : "outside"});
+    }
+    std::string out = table.text() + "\n";
+    out += fmt::format(
+        "{} rows fitted, {} predicted: median error {:.1f} %, 9 of 10 within {:.1f} %, bias "
+        "{:+.1f} %;\n{:.0f} % lie in their 90 % interval.\n",
+        found.fitted, found.rows.size(), 100 * found.median, 100 * found.p90, 100 * found.bias,
+        100 * found.coverage);
+    for (const std::string& note : input.notes) out += "note: " + note + "\n";
+    return out;
+  }
+
+  CalibrateFlags flags_;
+  std::string leave_out_ = "sizes";
+  std::vector<std::string> keep_{"32KiB", "1MiB", "1GiB"};
+  bool json_ = false;
+};
+
+}  // namespace
+
+extern const Verb kCalibrateCheck;
+const Verb kCalibrateCheck{"check", "predicts what was left out of a fit, and says how far off",
+                           make_command<CalibrateCheck>};
+
+}  // namespace weft

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft calibrate fit: the parameters of a fabric from measurements, as a patch.
+#include <chrono>
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "calibrate/fit/fit.hpp"
+#include "calibrate/fit/patch.hpp"
+#include "sim/core/loader.hpp"
+#include "tools/cli/calibrate_input.hpp"
+#include "tools/cli/file_source.hpp"
+#include "tools/cli/output.hpp"
+
+namespace weft {
+namespace {
+
+std::string today() {
+  const auto now = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
+  const std::chrono::year_month_day day{now};
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()),
+                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
+}
+
+class CalibrateFit final : public Command {
+ public:
+  void add(CLI::App& app) override {
+    add_calibrate_flags(app, flags_);
+    app.add_option("-o,--output", output_, "writes the patch")->type_name("PATCH.json");
+    app.add_option("--name", name_, "of the patch; default: the stem of its file");
+    app.add_option("--date", date_, "of the measurement; default: today");
+    add_json_flag(app, json_);
+  }
+
+  int run(Io& io) override {
+    const CalibrateInput input = read_calibrate_input(flags_, io);
+    const FitResult fitted = fit(input.machine, input.data, FitOptions{});
+    PatchHead head;
+    head.base = flags_.fabric;
+    head.date = date_.empty() ? today() : date_;
+    head.instrument = input.data.instrument;
+    head.name = !name_.empty()     ? name_
+                : !output_.empty() ? std::filesystem::path(output_).stem().string()
+                                   : flags_.fabric + "-measured";
+    for (const std::string& set : flags_.sets) {
+      const auto at = set.find('=');
+      Diagnostics plain;
+      const Json value = parse_json(set.substr(at + 1), "--set", plain);
+      head.changes.emplace_back(set.substr(0, at), plain.ok() ? value : Json(set.substr(at + 1)));
+    }
+    if (head.base.ends_with(".json") && !output_.empty()) {
+      // Seen from where the patch lies.
+      std::error_code failed;
+      const auto folder = std::filesystem::absolute(output_).parent_path();
+      const auto base =
+          std::filesystem::relative(std::filesystem::absolute(head.base), folder, failed);
+      head.base =
+          failed || base.empty() ? std::filesystem::absolute(head.base).string() : base.string();
+    }
+    const Json patch = write_patch(head, fitted);
+    if (!output_.empty()) write_file(output_, to_text(patch) + "\n");
+    io.out = json_ ? to_text(patch) + "\n" : text(input, fitted, io);
+    return kOk;
+  }
+
+ private:
+  std::string text(const CalibrateInput& input, const FitResult& fitted, const Io& io) const {
+    std::string out =
+        fmt::format("{}: {} rows, {} of {} parameters determined\n\n", flags_.fabric,
+                    fitted.residuals.size(), fitted.determined(), fitted.parameters.size());
+    Table table({"parameter", "before", "now", "95 % interval", ""});
+    for (const FittedParameter& p : fitted.parameters) {
+      const ParameterUnit unit = p.parameter.unit;
+      const bool held = p.state == ParameterState::undetermined;
+      table.row({p.parameter.name, parameter_text(unit, p.parameter.prior),
+                 held ? "as before" : parameter_text(unit, p.value), held ? "" : interval_text(p),
+                 p.reason});
+    }
+    out += table.text() + "\n";
+    std::vector<double> before, now;
+    for (const FitResidual& r : fitted.residuals) {
+      if (!r.fitted) continue;
+      before.push_back(std::abs(r.before / r.point.measured - 1));
+      now.push_back(std::abs(r.error()));
+    }
+    out += fmt::format("Median error of the fitted rows: {:.1f} %, before {:.1f} %.\n",
+                       100 * median(now), 100 * median(before));
+    if (!fitted.unused.empty()) {
+      out += "Nothing measured depends on: ";
+      for (std::size_t i = 0; i < fitted.unused.size(); ++i)
+        out += (i > 0 ? ", " : "") + fitted.unused[i];
+      out += ".\n";
+    }
+    for (const std::string& note : input.notes) out += "note: " + note + "\n";
+    for (const std::string& note : fitted.notes) out += "note: " + note + "\n";
+    if (!output_.empty())
+      out += fmt::format("\n{} {}\n", paint("written:", Colour::bold, io.colour), output_);
+    return out;
+  }
+
+  CalibrateFlags flags_;
+  std::string output_, name_, date_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+extern const Verb kCalibrateFit;
+const Verb kCalibrateFit{"fit", "fits parameters to measurements and writes them as a patch",
+                         make_command<CalibrateFit>};
+
+}  // namespace weft

@@ -215,6 +215,7 @@ ProbeMachine Crew::machine() {
   out.gpus.clear();
   out.paths.clear();
   out.nics.clear();
+  out.gpus_per_process = static_cast<int>(processes_[0].own.size());
   struct At {
     std::size_t server, index;
   };

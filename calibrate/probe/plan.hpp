@@ -43,6 +43,7 @@ struct ProbeMachine {
   std::string no_collectives, no_products, no_graphs, no_messages, no_flags;
   std::vector<std::string> algorithms, protocols;  // that NCCL can be forced to
   std::vector<std::string> nics;                   // that perftest is run on
+  int gpus_per_process = 1;                        // of collectives
 };
 
 // ---- tests

@@ -176,6 +176,10 @@ class Probe {
                                    head.date.substr(0, 10));
     head.hosts = machine.hosts;
     if (a_.backend == "synthetic") head.setup["backend"] = "synthetic";
+    // As nccl-tests says it: what is measured has the launches of one process in it, or of many.
+    head.setup["nGpus"] = fmt::format("{}", machine.gpus_per_process);
+    if (!machine.hosts.empty() && !machine.hosts[0].nccl.empty())
+      head.setup["nccl"] = machine.hosts[0].nccl;
     if (a_.anonymous) {
       const auto sources = head.sources;
       const auto setup = head.setup;

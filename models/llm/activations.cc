@@ -6,8 +6,6 @@
 namespace weft {
 namespace {
 
-double as_double(std::int64_t v) { return static_cast<double>(v); }
-
 bool keeps_scores(AttentionKernel kernel) {
   return kernel == AttentionKernel::unfused || kernel == AttentionKernel::fused_softmax;
 }
@@ -20,13 +18,13 @@ Activations::Activations(const Architecture& model, const TrainingSpec& training
   const double compute = bytes_of(training.dtype.compute);
   element_ = std::max(compute, 2.0);
   operand_ = compute;
-  tokens_ = as_double(training.seq) / as_double(plan.cp) * as_double(plan.micro_batch);
-  tp_ = as_double(plan.tp);
-  inputs_per_mlp_ = model.spec().mlp == MlpKind::gated ? 2 : 1;
+  tokens_ = real(training.seq) / real(plan.cp) * real(plan.micro_batch);
+  tp_ = real(plan.tp);
+  inputs_per_mlp_ = real(model.spec().mlp_inputs());
 }
 
 double Activations::hidden_share() const {
-  const double hidden = as_double(model_.spec().hidden);
+  const double hidden = real(model_.spec().hidden);
   return training_.plan.sp ? hidden / tp_ : hidden;
 }
 
@@ -34,12 +32,11 @@ double Activations::inputs() const { return (element_ + operand_) * hidden_share
 
 double Activations::attention(bool scores) const {
   const LlmSpec& m = model_.spec();
-  const double heads = as_double(m.heads) / tp_;
-  const double kv_heads = m.latent ? heads : std::max(as_double(model_.kv_heads()) / tp_, 1.0);
-  const double query = heads * as_double(model_.head_dim()),
-               key = kv_heads * as_double(model_.head_dim()),
-               value = kv_heads * as_double(model_.value_dim()),
-               output = heads * as_double(model_.value_dim());
+  const double heads = real(m.heads) / tp_;
+  const double kv_heads = m.latent ? heads : std::max(real(model_.kv_heads()) / tp_, 1.0);
+  const double query = heads * real(model_.head_dim()), key = kv_heads * real(model_.head_dim()),
+               value = kv_heads * real(model_.value_dim()),
+               output = heads * real(model_.value_dim());
   double out = inputs() + element_ * (query + key + value + output);
   if (operand_ < element_) out += operand_ * output;
   if (m.head_norms) out += element_ * (query + key);
@@ -48,43 +45,41 @@ double Activations::attention(bool scores) const {
   if (!keeps_scores(training_.software.attention)) return out + 4 * heads;  // sums of the softmax
   if (!scores) return out;
   const double per_score = training_.software.dropout ? 2 * element_ + 1 : element_;
-  return out + per_score * heads * as_double(training_.seq);
+  return out + per_score * heads * real(training_.seq);
 }
 
 double Activations::latent_attention() const {
   const LatentAttention& latent = *model_.spec().latent;
-  const double ranks = as_double(latent.q_rank + latent.kv_rank);
-  return (element_ + operand_) * ranks + element_ * as_double(latent.rope_dim);
+  const double ranks = real(latent.q_rank + latent.kv_rank);
+  return (element_ + operand_) * ranks + element_ * real(latent.rope_dim);
 }
 
 double Activations::mamba() const {
   const MambaSpec& s = *model_.spec().mamba;
   constexpr double kChunk = 256;  // tokens per state that is kept
-  const double inner = as_double(s.heads * s.head_dim) / tp_;
-  const double mixed = 2 * inner + (as_double(2 * s.groups * s.state) + as_double(s.heads)) / tp_;
+  const double inner = real(s.heads * s.head_dim) / tp_;
+  const double mixed = 2 * inner + (real(2 * s.groups * s.state) + real(s.heads)) / tp_;
   return inputs() + element_ * (mixed + inner) + operand_ * inner +
-         4 * inner * as_double(s.state) / kChunk;
+         4 * inner * real(s.state) / kChunk;
 }
 
 // Inner tensors: before and after the activation function.
 double Activations::mlp(std::int64_t inner) const {
-  return (inputs_per_mlp_ * element_ + operand_) * as_double(inner) / tp_;
+  return (inputs_per_mlp_ * element_ + operand_) * real(inner) / tp_;
 }
 
 double Activations::experts() const {
   const ExpertsSpec& e = *model_.spec().experts;
   const PlanSpec& plan = training_.plan;
-  const double etp = plan.etp > 0 ? as_double(plan.etp) : tp_;
-  const double load = plan.expert_capacity > 0 ? std::min(plan.expert_skew, plan.expert_capacity)
-                                               : plan.expert_skew;
+  const double etp = real(plan.expert_tp());
   // Copies of tokens on this rank, per token of the micro-batch.
-  const double copies = as_double(e.top_k) * load * etp / tp_;
-  const double width = as_double(e.latent_size > 0 ? e.latent_size : model_.spec().hidden);
-  const double inner = as_double(e.size) / etp;
-  const double share = hidden_share() / as_double(model_.spec().hidden);
-  double out = inputs() + 2 * 4 * as_double(e.count) * share;  // scores of the router, 32 bit
+  const double copies = real(e.top_k) * plan.expert_load() * etp / tp_;
+  const double width = real(e.latent_size > 0 ? e.latent_size : model_.spec().hidden);
+  const double inner = real(e.size) / etp;
+  const double share = hidden_share() / real(model_.spec().hidden);
+  double out = inputs() + 2 * 4 * real(e.count) * share;  // scores of the router, 32 bit
   out += copies * (operand_ * width + (inputs_per_mlp_ * element_ + operand_) * inner);
-  if (e.latent_size > 0) out += 2 * element_ * as_double(e.latent_size) * share;
+  if (e.latent_size > 0) out += 2 * element_ * real(e.latent_size) * share;
   if (e.shared_size > 0) out += mlp(e.shared_size);
   return out;
 }
@@ -107,16 +102,16 @@ double Activations::embedding() const {
 }
 
 double Activations::loss() const {
-  const double vocabulary = as_double(model_.spec().vocabulary) / tp_;
+  const double vocabulary = real(model_.spec().vocabulary) / tp_;
   constexpr double kCopies = 2;  // scores and their gradient
   return tokens_ * (inputs() + kCopies * element_ * vocabulary);
 }
 
 double Activations::gradients(LayerKind kind) const {
   const LlmSpec& m = model_.spec();
-  double widest = as_double((m.heads + 2 * model_.kv_heads()) * model_.head_dim()) / tp_;
+  double widest = real((m.heads + 2 * model_.kv_heads()) * model_.head_dim()) / tp_;
   if (kind.feed_forward == FeedForward::dense)
-    widest = std::max(widest, (inputs_per_mlp_ + 1) * as_double(m.intermediate) / tp_);
+    widest = std::max(widest, (inputs_per_mlp_ + 1) * real(m.intermediate) / tp_);
   if (kind.feed_forward == FeedForward::experts)
     widest = std::max(widest, experts() / element_ / 2);
   return tokens_ * element_ * (2 * hidden_share() + widest);

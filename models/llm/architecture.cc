@@ -50,7 +50,7 @@ double mamba(const LlmSpec& m, const MambaSpec& s) {
 }
 
 double mlp(const LlmSpec& m, std::int64_t outer, std::int64_t inner) {
-  const std::int64_t inputs = m.mlp == MlpKind::gated ? 2 : 1;
+  const std::int64_t inputs = m.mlp_inputs();
   const double biases = m.mlp_bias ? product({inputs, inner}) + product({outer}) : 0;
   return product({inputs + 1, outer, inner}) + biases;
 }

@@ -13,6 +13,9 @@
 
 namespace weft {
 
+// A count, in the type of seconds and bytes.
+constexpr double real(std::int64_t count) { return static_cast<double>(count); }
+
 enum class Mixer : std::uint8_t { none, attention, mamba };
 enum class FeedForward : std::uint8_t { none, dense, experts };
 

@@ -2,8 +2,8 @@
 #include "models/llm/estimate.hpp"
 
 #include <algorithm>
-#include <cmath>
 
+#include "models/llm/activations.hpp"
 #include "models/llm/pipeline/pipeline.hpp"
 
 namespace weft {
@@ -12,23 +12,7 @@ namespace {
 std::size_t index(Dimension dimension) { return static_cast<std::size_t>(dimension); }
 std::size_t index(PassKind pass) { return static_cast<std::size_t>(pass); }
 
-bool is_sharded(const PlanSpec& plan) { return plan.fsdp || plan.zero == 3; }
-
 double replicas(const PlanSpec& plan) { return real(*plan.dp * plan.cp); }
-
-// Ranks that share one copy of the weights.
-std::int64_t shard_ranks(const PlanSpec& plan, std::int64_t replicas) {
-  return plan.fsdp ? std::min(plan.fsdp->shard.value_or(replicas), replicas) : replicas;
-}
-
-Precision reduced_in(const TrainingSpec& training) {
-  return training.dtype.reduce.value_or(training.dtype.grad);
-}
-
-// The expected maximum of n normal deviates, first order.
-double slowest(double jitter, double n) {
-  return jitter > 0 && n > 1 ? 1 + jitter * std::sqrt(2 * std::log(n)) : 1;
-}
 
 }  // namespace
 
@@ -52,7 +36,7 @@ void Estimator::Cost::add(const Cost& more, double times) {
 double Estimator::call(const CollectiveCall& one, const PlanSpec& plan) {
   const GroupSpan span = one.dimension == Dimension::tp   ? GroupSpan{plan.tp, 1}
                          : one.dimension == Dimension::cp ? GroupSpan{plan.cp, plan.tp}
-                                                          : GroupSpan{plan.ep, expert_tp(plan)};
+                                                          : GroupSpan{plan.ep, plan.expert_tp()};
   if (span.ranks < 2) return 0;
   return one.rounds * times_.collective(span, one.kind, one.bytes);
 }
@@ -84,7 +68,7 @@ Estimator::Cost Estimator::cost(const LayerPass& pass, const PlanSpec& plan) {
 
 const Estimator::Passes& Estimator::passes(const TrainingSpec& training) {
   const PlanSpec& plan = training.plan;
-  const Key key{plan.tp, plan.cp,        plan.ep,      expert_tp(plan), plan.micro_batch,
+  const Key key{plan.tp, plan.cp,        plan.ep,      plan.expert_tp(), plan.micro_batch,
                 plan.sp, plan.recompute, plan.context, plan.dispatcher};
   const auto [found, fresh] = passes_.try_emplace(key);
   Passes& out = found->second;
@@ -114,10 +98,8 @@ void Estimator::shape(Stage& stage, const TrainingSpec& training,
   stage.embeddings = stage.losses = 0;
   for (const Chunk& chunk : chunks) {
     for (std::int64_t i = 0; i < chunk.count; ++i) {
-      const bool again = plan.recompute != Recompute::none &&
-                         (!plan.recompute_layers || i < *plan.recompute_layers);
       const std::size_t kind = kind_of_[static_cast<std::size_t>(chunk.first + i)];
-      ++stage.counts[kind + (again ? kinds_.size() : 0)];
+      ++stage.counts[kind + (plan.recomputes(i) ? kinds_.size() : 0)];
     }
     stage.embeddings += chunk.embedding ? 1 : 0;
     stage.losses += chunk.loss ? 1 : 0;
@@ -142,13 +124,13 @@ void Estimator::fill(Stage& stage, const TrainingSpec& training, const Passes& p
   }
   add(passes.embedding, share * real(stage.embeddings));
   add(passes.loss, share * real(stage.losses));
-  if (is_sharded(training.plan)) shard(stage, training);
+  if (training.plan.sharded()) shard(stage, training);
 }
 
 // Weights on their way beside the passes, gradients behind them.
 void Estimator::shard(Stage& stage, const TrainingSpec& training) {
   const FsdpSpec fsdp = training.plan.fsdp.value_or(FsdpSpec{});
-  const double gather = bytes_of(training.dtype.gather.value_or(training.dtype.param));
+  const double gather = bytes_of(training.dtype.gathered());
   const auto gathered = [&](StageParameters parameters) {
     return over_replicas(training, parameters, CollectiveKind::all_gather, gather);
   };
@@ -192,25 +174,25 @@ void Estimator::shard(Stage& stage, const TrainingSpec& training) {
 double Estimator::over_replicas(const TrainingSpec& training, StageParameters parameters,
                                 CollectiveKind kind, double bytes) {
   const PlanSpec& plan = training.plan;
-  const std::int64_t dense = shard_ranks(plan, *plan.dp * plan.cp),
-                     experts = shard_ranks(plan, expert_replicas(plan));
+  const std::int64_t dense = plan.shard_ranks(*plan.dp * plan.cp),
+                     experts = plan.shard_ranks(expert_replicas(plan));
   double out = 0;
   if (dense > 1 && parameters.dense > 0)
     out += times_.collective({dense, plan.tp}, kind, parameters.dense * bytes);
   if (experts > 1 && parameters.experts > 0)
     out +=
-        times_.collective({experts, expert_tp(plan) * plan.ep}, kind, parameters.experts * bytes);
+        times_.collective({experts, plan.expert_tp() * plan.ep}, kind, parameters.experts * bytes);
   return out;
 }
 
 double Estimator::reduction(const TrainingSpec& training, StageParameters parameters) {
   const PlanSpec& plan = training.plan;
-  const double bytes = bytes_of(reduced_in(training));
-  const bool scatter = is_sharded(plan) || plan.zero > 0;
+  const double bytes = bytes_of(training.dtype.reduced());
+  const bool scatter = plan.sharded() || plan.zero > 0;
   double out =
       over_replicas(training, parameters,
                     scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes);
-  const std::int64_t all = *plan.dp * plan.cp, shard = shard_ranks(plan, all);
+  const std::int64_t all = *plan.dp * plan.cp, shard = plan.shard_ranks(all);
   if (plan.fsdp && shard < all)
     out += times_.collective({all / shard, plan.tp * shard}, CollectiveKind::all_reduce,
                              parameters.dense * bytes / real(shard));
@@ -219,7 +201,7 @@ double Estimator::reduction(const TrainingSpec& training, StageParameters parame
 
 double Estimator::layer_bytes(const TrainingSpec& training) const {
   return layer_parameters(model_, training.plan, kinds_[kind_of_.back()]).total() *
-         bytes_of(reduced_in(training));
+         bytes_of(training.dtype.reduced());
 }
 
 // ---- the step
@@ -228,10 +210,10 @@ double Estimator::layer_bytes(const TrainingSpec& training) const {
 double Estimator::finish(const TrainingSpec& training, StepEstimate& out) {
   const PlanSpec& plan = training.plan;
   const LayerPasses passes(model_, training, kernels_);
-  const double gather = bytes_of(training.dtype.gather.value_or(training.dtype.param));
-  const bool shards = is_sharded(plan) || plan.zero > 0;
-  const double shard = real(shard_ranks(plan, *plan.dp * plan.cp)),
-               expert_shard = real(shard_ranks(plan, expert_replicas(plan)));
+  const double gather = bytes_of(training.dtype.gathered());
+  const bool shards = plan.sharded() || plan.zero > 0;
+  const double shard = real(plan.shard_ranks(*plan.dp * plan.cp)),
+               expert_shard = real(plan.shard_ranks(expert_replicas(plan)));
   const double chunks = real(plan.schedule == PipelineSchedule::interleaved ? plan.vpp : 1);
   const FsdpSpec fsdp = plan.fsdp.value_or(FsdpSpec{});
   double waited = 0, optimizer = 0, gathered = 0, first = 0;
@@ -240,9 +222,9 @@ double Estimator::finish(const TrainingSpec& training, StepEstimate& out) {
     if (s > 0 && stage == stages_[s - 1]) continue;  // the earlier one ends later
     if (replicas(plan) > 1) {
       // Bucket by bucket, and at least a layer. Those of later chunks are reduced under what is left of the others.
-      const double all = stage.parameters.total() * bytes_of(reduced_in(training));
+      const double all = stage.parameters.total() * bytes_of(training.dtype.reduced());
       const double bucket = std::min(all, std::max(real(plan.bucket.count), layer_bytes(training)));
-      const double part = is_sharded(plan) ? layer_bytes(training) / all : bucket / all;
+      const double part = plan.sharded() ? layer_bytes(training) / all : bucket / all;
       const StageParameters one{part * stage.parameters.dense, part * stage.parameters.experts};
       const double last = reduction(training, one);
       const double busy = last / part;
@@ -252,7 +234,7 @@ double Estimator::finish(const TrainingSpec& training, StepEstimate& out) {
       const bool under = plan.overlap.grad_reduce;
       const double early = real(static_cast<std::int64_t>(s)) * stage.backward.total / chunks;
       double rest = busy;
-      if (is_sharded(plan) && fsdp.reduce_every_micro_batch)
+      if (plan.sharded() && fsdp.reduce_every_micro_batch)
         rest = stage.end;
       else if (under)
         rest = std::max({busy - window, (busy - backward) / chunks, last});
@@ -262,22 +244,22 @@ double Estimator::finish(const TrainingSpec& training, StepEstimate& out) {
         shards ? stage.parameters.dense / shard + stage.parameters.experts / expert_shard
                : stage.parameters.total();
     optimizer = std::max(optimizer, passes.optimizer_s(updated));
-    if (is_sharded(plan) && s == 0) first = stage.begin;
-    if (is_sharded(plan) || plan.zero == 0) continue;
+    if (plan.sharded() && s == 0) first = stage.begin;
+    if (plan.sharded() || plan.zero == 0) continue;
     const double weights =
         over_replicas(training, stage.parameters, CollectiveKind::all_gather, gather);
     gathered = std::max(gathered, weights);
     if (s == 0) first = weights / chunks;
   }
   // Weights of later stages and chunks arrive while the first ones work.
-  const double weights = is_sharded(plan) || plan.overlap.param_gather ? first : gathered;
+  const double weights = plan.sharded() || plan.overlap.param_gather ? first : gathered;
   out.exposed_s[index(Dimension::dp)] += waited + weights;
   out.compute_s += optimizer;
   double embed = 0;
   if (model_.spec().tied && plan.pp > 1) {
-    embed = times_.collective({2, (plan.pp - 1) * plan.tp * plan.cp * *plan.dp},
-                              CollectiveKind::all_reduce,
-                              model_.embedding() / real(plan.tp) * bytes_of(reduced_in(training)));
+    embed = times_.collective(
+        {2, (plan.pp - 1) * plan.tp * plan.cp * *plan.dp}, CollectiveKind::all_reduce,
+        model_.embedding() / real(plan.tp) * bytes_of(training.dtype.reduced()));
     out.exposed_s[index(Dimension::embed)] += embed;
   }
   return waited + weights + optimizer + embed;
@@ -305,7 +287,7 @@ StepEstimate Estimator::step(const TrainingSpec& training, const StageLayout& la
   const double m = real(micro_batches(training)), p = real(plan.pp);
 
   StepEstimate out;
-  const double slow = slowest(training.software.jitter, real(training.gpus)) - 1;
+  const double slow = training.software.slowest_of(training.gpus) - 1;
   out.compute_s =
       m * (longest.forward.compute + longest.backward.compute + longest.weights.compute);
   out.step_s = m * length(longest) + slow * out.compute_s;
@@ -324,10 +306,8 @@ StepEstimate Estimator::step(const TrainingSpec& training, const StageLayout& la
     others.backward = (others.backward - longest.backward.total) / (p - 1);
     others.weights = (others.weights - longest.weights.total) / (p - 1);
     out.bubble_s = entry.idle({plan.pp, plan.vpp, micro_batches(training)}, others);
-    const double elements = real(plan.micro_batch * training.seq / plan.cp) *
-                            real(model_.spec().hidden) / real(plan.sp ? plan.tp : 1);
-    const double hop = times_.send(plan.tp * plan.cp * *plan.dp,
-                                   elements * std::max(2.0, bytes_of(training.dtype.compute)));
+    const double hop =
+        times_.send(plan.tp * plan.cp * *plan.dp, Activations(model_, training).boundary());
     double sends = 2 * (p - 1) * hop;
     if (!plan.overlap.pp)
       sends += 2 * m * hop * real(entry.bidirectional ? 1 : plan.vpp);

@@ -7,8 +7,6 @@
 namespace weft {
 namespace {
 
-double as_double(std::int64_t v) { return static_cast<double>(v); }
-
 // The same model without what is added and not multiplied.
 Architecture matrices_of(LlmSpec m) {
   m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = m.head_norms = m.sinks = false;
@@ -34,7 +32,7 @@ struct TokenFlops {
 
 // Keys that a query sees on average.
 double average_reach(std::int64_t seq, std::int64_t window) {
-  const double s = as_double(seq), w = as_double(window);
+  const double s = real(seq), w = real(window);
   return window < seq ? w - w * (w - 1) / (2 * s) : s / 2;
 }
 
@@ -45,13 +43,12 @@ TokenFlops layer_flops(const Architecture& matrices, LayerKind kind, std::int64_
   TokenFlops out;
   out.layers = 2 * (parameters.active() - parameters.norms);
   if (kind.mixer == Mixer::attention) {
-    const double per_key =
-        2 * as_double(m.heads) * as_double(matrices.head_dim() + matrices.value_dim());
-    out.attention = per_key * as_double(seq);
+    const double per_key = 2 * real(m.heads) * real(matrices.head_dim() + matrices.value_dim());
+    out.attention = per_key * real(seq);
     out.causal = per_key * average_reach(seq, kind.windowed ? *m.window : seq);
   }
   if (kind.mixer == Mixer::mamba)
-    out.scan = kScan * as_double(m.mamba->heads * m.mamba->head_dim) * as_double(m.mamba->state);
+    out.scan = kScan * real(m.mamba->heads * m.mamba->head_dim) * real(m.mamba->state);
   return out;
 }
 
@@ -59,7 +56,7 @@ TokenFlops decoder_flops(const Architecture& matrices, std::int64_t seq) {
   TokenFlops out;
   for (std::int64_t i = 0; i < matrices.layers(); ++i)
     out.add(layer_flops(matrices, matrices.layer(i), seq));
-  out.output = 2 * as_double(matrices.spec().hidden) * as_double(matrices.spec().vocabulary);
+  out.output = 2 * real(matrices.spec().hidden) * real(matrices.spec().vocabulary);
   return out;
 }
 
@@ -70,8 +67,8 @@ TokenFlops prediction_flops(const Architecture& matrices, std::int64_t seq) {
   for (std::int64_t i = 0; i < m.prediction_layers; ++i) {
     for (const LayerKind kind : matrices.prediction_kinds())
       out.add(layer_flops(matrices, kind, seq));
-    out.layers += 4 * as_double(m.hidden) * as_double(m.hidden);
-    out.output += 2 * as_double(m.hidden) * as_double(m.vocabulary);
+    out.layers += 4 * real(m.hidden) * real(m.hidden);
+    out.output += 2 * real(m.hidden) * real(m.vocabulary);
   }
   return out;
 }
@@ -81,14 +78,14 @@ TokenFlops prediction_flops(const Architecture& matrices, std::int64_t seq) {
 double training_flops(const Architecture& model, FlopsConvention convention, std::int64_t seq,
                       std::int64_t sequences, bool recompute, bool frozen) {
   const LlmSpec& m = model.spec();
-  const double tokens = as_double(seq) * as_double(sequences);
+  const double tokens = real(seq) * real(sequences);
   const double weights = frozen ? 2 : 3;  // passes over weights, in forward passes
   if (convention == FlopsConvention::six_n) return tokens * weights * 2 * model.active();
   const Architecture matrices = matrices_of(m);
   TokenFlops token = decoder_flops(matrices, seq);
   switch (convention) {
     case FlopsConvention::palm: {
-      const double looked_up = m.tied ? 0 : as_double(m.vocabulary) * as_double(m.hidden);
+      const double looked_up = m.tied ? 0 : real(m.vocabulary) * real(m.hidden);
       return tokens * (weights * 2 * (model.active() - looked_up) + 3 * token.attention);
     }
     case FlopsConvention::causal:
@@ -110,7 +107,7 @@ double hardware_flops(const Architecture& model, std::int64_t seq, std::int64_t 
   const double weights = frozen ? 2 : 3;
   const double all_again = recompute == Recompute::full ? 1 : 0;
   const double attention_again = recompute == Recompute::none ? 0 : 1;
-  return as_double(seq) * as_double(sequences) *
+  return real(seq) * real(sequences) *
          ((weights + all_again) * token.layers + weights * token.output +
           (3 + attention_again) * token.causal + (3 + all_again) * token.scan);
 }

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 
-#include "models/llm/flops.hpp"
+#include "models/llm/site.hpp"
 #include "sim/run/report.hpp"
 #include "sim/run/scenario.hpp"
 
@@ -155,7 +154,7 @@ Json Answers::json() const {
   const PlanSpec& p = spec_.plan;
   for (const auto& [name, value] :
        {std::pair{"tp", p.tp}, std::pair{"pp", p.pp}, std::pair{"dp", p.dp.value_or(1)},
-        std::pair{"ep", p.ep}, std::pair{"etp", p.etp > 0 ? p.etp : p.tp}})
+        std::pair{"ep", p.ep}, std::pair{"etp", p.expert_tp()}})
     plan.set(name, value);
   plan.set("prefill_replicas", spec_.serving.prefill_gpus / (p.tp * p.pp));
   Json dtype = Json::object();
@@ -220,10 +219,31 @@ std::vector<std::string> Answers::notes() const {
   return out;
 }
 
+// Faults that act from the start are in the routes.
+void check_faults(const JobSite& site, Diagnostics& out) {
+  for (const FaultSpec& fault : site.scenario.faults) {
+    const bool lost = fault.action == FaultAction::down && fault.at.ps == 0 && !fault.until;
+    if (fault.action == FaultAction::slow || lost) continue;
+    out.error(fault.place, fault.pointer, "not yet: links that change while an inference job runs",
+              "take a link down from the start and for good, or change it in /fabric");
+  }
+}
+
+// By replica: a slow GPU sets its pace.
+std::vector<double> slowness(const JobSite& site, const InferenceSpec& spec) {
+  const double worst = spec.software.slowest_of(spec.plan.tp * spec.plan.pp);
+  const std::vector<SlowGpu> slow = slow_gpus(site);
+  if (worst <= 1 && slow.empty()) return {};
+  const RankLayout ranks(spec.plan, spec.order);
+  std::vector<double> out(static_cast<std::size_t>(*spec.plan.dp), worst);
+  for (const auto& [rank, factor] : slow)
+    out[static_cast<std::size_t>(ranks.at(rank).dp)] /= factor;
+  return out;
+}
+
 class InferenceJob : public ModelledJob {
  public:
-  InferenceJob(const JobSite& site, InferenceSpec spec, StageLayout layout,
-               std::vector<double> slowness)
+  InferenceJob(const JobSite& site, InferenceSpec spec, StageLayout layout)
       : spec_(std::move(spec)),
         layout_(std::move(layout)),
         gpus_(site.gpus),
@@ -232,7 +252,7 @@ class InferenceJob : public ModelledJob {
         wires_(site.make_timer(JobSite::Timing::bare)),
         engine_(site.fabric, site.routes, {*timer_, *wires_}, spec_, layout_, gpus_),
         result_(
-            engine_.serve(std::move(slowness), static_cast<std::uint64_t>(site.scenario.seed))) {}
+            engine_.serve(slowness(site, spec_), static_cast<std::uint64_t>(site.scenario.seed))) {}
 
   void append(Workload& workload, Lockstep&, OpId start) override {
     workload.depend(start, workload.add_delay(picoseconds(result_.makespan)));
@@ -254,31 +274,6 @@ class InferenceJob : public ModelledJob {
   ServeResult result_;
 };
 
-// Faults that act from the start are in the routes; a slow GPU sets the pace of its replica.
-std::vector<double> slowness(const JobSite& site, const InferenceSpec& spec, Diagnostics& out) {
-  std::vector<double> slow;
-  const RankLayout ranks(spec.plan, spec.order);
-  const double n = static_cast<double>(spec.plan.tp * spec.plan.pp);
-  // The expected maximum of n normal deviates, first order.
-  if (spec.software.jitter > 0 && n > 1)
-    slow.assign(static_cast<std::size_t>(*spec.plan.dp),
-                1 + spec.software.jitter * std::sqrt(2 * std::log(n)));
-  for (const FaultSpec& fault : site.scenario.faults) {
-    if (fault.action == FaultAction::slow) {
-      const auto node = site.fabric.find_node(fault.target);
-      const auto at = node ? std::ranges::find(site.gpus, *node) : site.gpus.end();
-      if (at == site.gpus.end()) continue;
-      if (slow.empty()) slow.assign(static_cast<std::size_t>(*spec.plan.dp), 1);
-      slow[static_cast<std::size_t>(ranks.at(at - site.gpus.begin()).dp)] /= fault.factor;
-    } else if (fault.action != FaultAction::down || fault.at.ps > 0 || fault.until) {
-      out.error(fault.place, fault.pointer,
-                "not yet: links that change while an inference job runs",
-                "take a link down from the start and for good, or change it in /fabric");
-    }
-  }
-  return slow;
-}
-
 // What runs fastest on the GPU.
 AttentionKernel best_attention(const GpuSpec& gpu) {
   const AttentionShares shares = gpu.compute ? gpu.compute->attention : AttentionShares{};
@@ -295,23 +290,16 @@ std::unique_ptr<ModelledJob> make_inference(const JobSite& site, Diagnostics& ou
   spec.gpus = static_cast<std::int64_t>(site.gpus.size());
   spec.global_batch = spec.gpus;  // of no meaning here; a multiple of every number of replicas
   const GpuSpec& gpu = site.fabric.gpu_spec(site.gpus.front());
-  for (const NodeId other : site.gpus) {
-    if (site.fabric.gpu_spec(other).name == gpu.name) continue;
-    out.error(site.spec.place, site.spec.pointer,
-              fmt::format("not yet: a job over GPUs of two kinds, {} and {}", gpu.name,
-                          site.fabric.gpu_spec(other).name),
-              "place it on one kind");
-    break;
-  }
+  has_one_kind_of_gpu(site, out);
   if (spec.written->find("attention") == nullptr) spec.software.attention = best_attention(gpu);
   const Architecture model(spec.model);
   check_plan(model, spec, out);
   check_kernels(gpu, spec.software, spec.dtype, site.spec.place, site.spec.pointer, out);
   if (out.error_count() != before) return nullptr;
   StageLayout layout = stage_layout(model, spec.plan, out);
-  std::vector<double> slow = slowness(site, spec, out);
+  check_faults(site, out);
   if (out.error_count() != before) return nullptr;
-  return std::make_unique<InferenceJob>(site, std::move(spec), std::move(layout), std::move(slow));
+  return std::make_unique<InferenceJob>(site, std::move(spec), std::move(layout));
 }
 
 }  // namespace weft

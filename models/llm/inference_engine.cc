@@ -6,8 +6,6 @@
 namespace weft {
 namespace {
 
-double count(std::int64_t value) { return static_cast<double>(value); }
-
 // Of the GPU's way to its host.
 double host_rate(const Fabric& fabric, NodeId gpu) {
   double rate = 0;
@@ -32,12 +30,12 @@ InferenceEngine::InferenceEngine(const Fabric& fabric, Routes& routes, Inference
       capacity_(fabric.gpu_spec(gpus.front()).memory.value_or(Bytes{0}).value()),
       host_rate_(host_rate(fabric, gpus.front())) {
   if (spec.requests.trace.empty()) {
-    typical_ = longest_ = count(spec.requests.prompt + spec.requests.output);
+    typical_ = longest_ = real(spec.requests.prompt + spec.requests.output);
     return;
   }
   double sum = 0;
   for (const RequestEntry& entry : spec.requests.trace) {
-    const double tokens = count(entry.prompt + entry.output);
+    const double tokens = real(entry.prompt + entry.output);
     sum += tokens;
     longest_ = std::max(longest_, tokens);
   }
@@ -49,7 +47,7 @@ double InferenceEngine::cache_room() const {
 }
 
 std::int64_t InferenceEngine::cache_tokens() const {
-  const double wanted = longest() * count(spec_.serving.max_batch);
+  const double wanted = longest() * real(spec_.serving.max_batch);
   return memory_.tokens_in(fits() ? cache_room() : wanted, typical_);
 }
 
@@ -58,8 +56,8 @@ ServeResult InferenceEngine::serve(std::vector<double> slowness, std::uint64_t s
   shape.replicas = spec_.plan.dp.value_or(1);
   shape.stages = spec_.plan.pp;
   shape.prefill_replicas = spec_.serving.prefill_gpus / (spec_.plan.tp * spec_.plan.pp);
-  const std::int64_t etp = spec_.plan.etp > 0 ? spec_.plan.etp : spec_.plan.tp;
-  shape.lockstep = std::max<std::int64_t>(1, spec_.plan.ep * etp / spec_.plan.tp);
+  shape.lockstep =
+      std::max<std::int64_t>(1, spec_.plan.ep * spec_.plan.expert_tp() / spec_.plan.tp);
   shape.cache_tokens = cache_tokens();
   ServeCosts costs;
   costs.iteration = [this](const Iteration& work) { return passes_(work); };

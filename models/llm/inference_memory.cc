@@ -3,35 +3,28 @@
 
 #include <algorithm>
 
+#include "models/llm/memory.hpp"
+
 namespace weft {
-namespace {
-
-// Prompts read whole are put together up to so many tokens; see serve.cc.
-constexpr double kWholePrompts = 8192;
-
-double count(std::int64_t value) { return static_cast<double>(value); }
-
-}  // namespace
-
 InferenceMemory::InferenceMemory(const Architecture& model, const InferenceSpec& spec,
                                  const StageLayout& layout) {
   const LlmSpec& m = model.spec();
-  const double tp = count(spec.plan.tp), ep = count(spec.plan.ep);
-  const double etp = spec.plan.etp > 0 ? count(spec.plan.etp) : tp;
-  const double kv_heads = std::max(1.0, count(model.kv_heads()) / tp);
+  const double tp = real(spec.plan.tp);
+  const double etp = real(spec.plan.expert_tp());
+  const double kv_heads = std::max(1.0, real(model.kv_heads()) / tp);
   // Of one layer, elements.
   const double copied = m.latent ? 0
-                                 : (kv_heads - count(model.kv_heads()) / tp) * count(m.hidden) *
-                                       count(model.head_dim() + model.value_dim());
-  const double cached = m.latent ? count(m.latent->kv_rank + m.latent->rope_dim)
-                                 : kv_heads * count(model.head_dim() + model.value_dim());
+                                 : (kv_heads - real(model.kv_heads()) / tp) * real(m.hidden) *
+                                       real(model.head_dim() + model.value_dim());
+  const double cached = m.latent ? real(m.latent->kv_rank + m.latent->rope_dim)
+                                 : kv_heads * real(model.head_dim() + model.value_dim());
   double state = 0;
   if (m.mamba) {
-    const double inner = count(m.mamba->heads * m.mamba->head_dim);
-    const double mixed = inner + 2 * count(m.mamba->groups * m.mamba->state);
-    state = (inner * count(m.mamba->state) + mixed * count(m.mamba->convolution - 1)) / tp;
+    const double inner = real(m.mamba->heads * m.mamba->head_dim);
+    const double mixed = inner + 2 * real(m.mamba->groups * m.mamba->state);
+    state = (inner * real(m.mamba->state) + mixed * real(m.mamba->convolution - 1)) / tp;
   }
-  window_ = count(m.window.value_or(0));
+  window_ = real(m.window.value_or(0));
   const double kv = bytes_of(spec.kv_precision());
   double most = -1;
   for (const std::vector<Chunk>& chunks : layout) {
@@ -41,9 +34,7 @@ InferenceMemory::InferenceMemory(const Architecture& model, const InferenceSpec&
       if (chunk.loss) weights += (model.output() > 0 ? model.output() : model.embedding()) / tp;
       for (std::int64_t l = chunk.first; l < chunk.first + chunk.count; ++l) {
         const LayerKind kind = model.layer(l);
-        const LayerParameters p = model.parameters(kind);
-        weights +=
-            (p.mixer + p.dense + p.shared) / tp + p.experts / (ep * etp) + p.router + p.norms;
+        weights += layer_parameters(model, spec.plan, kind).total();
         if (kind.mixer == Mixer::attention) {
           weights += copied;
           (kind.windowed ? windowed : full) += cached;
@@ -60,15 +51,16 @@ InferenceMemory::InferenceMemory(const Architecture& model, const InferenceSpec&
     windowed_ = windowed * kv;
     state_ = states * kv;
   }
-  const double inputs = m.mlp == MlpKind::gated ? 2 : 1;
-  const double chosen = m.experts ? count(m.experts->top_k * m.experts->size) / etp : 0;
+  const double inputs = real(model.spec().mlp_inputs());
+  const double chosen = m.experts ? real(m.experts->top_k * m.experts->size) / etp : 0;
   const double widest =
-      std::max({inputs * count(m.intermediate) / tp, inputs * chosen,
-                count(m.heads * model.head_dim()) / tp + 2 * kv_heads * count(model.head_dim())});
-  const double tokens = spec.serving.chunk ? count(*spec.serving.chunk)
-                                           : std::max(kWholePrompts, count(spec.requests.prompt));
-  workspace_ = tokens * (2 * count(m.hidden) + widest) * 2 +
-               count(spec.serving.max_batch) * count(m.vocabulary) / tp * 4;
+      std::max({inputs * real(m.intermediate) / tp, inputs * chosen,
+                real(m.heads * model.head_dim()) / tp + 2 * kv_heads * real(model.head_dim())});
+  const double tokens = spec.serving.chunk
+                            ? real(*spec.serving.chunk)
+                            : std::max(real(kWholePrompts), real(spec.requests.prompt));
+  workspace_ = tokens * (2 * real(m.hidden) + widest) * 2 +
+               real(spec.serving.max_batch) * real(m.vocabulary) / tp * 4;
 }
 
 double InferenceMemory::cache(double tokens) const {

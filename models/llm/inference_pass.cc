@@ -9,8 +9,6 @@
 namespace weft {
 namespace {
 
-double count(std::int64_t value) { return static_cast<double>(value); }
-
 // Experts of `all` that `tokens` touch, each with `chosen` of them.
 double touched(double all, double chosen, double tokens) {
   if (chosen >= all || tokens <= 0) return tokens <= 0 ? 0 : all;
@@ -36,28 +34,20 @@ InferencePasses::InferencePasses(const Architecture& model, const InferenceSpec&
       spec_(spec),
       kernels_(kernels),
       comms_(std::move(comms)),
-      tp_(count(spec.plan.tp)),
-      ep_(count(spec.plan.ep)),
-      etp_(spec.plan.etp > 0 ? count(spec.plan.etp) : tp_),
+      tp_(real(spec.plan.tp)),
+      ep_(real(spec.plan.ep)),
+      etp_(real(spec.plan.expert_tp())),
       bytes_(std::max(2.0, bytes_of(spec.dtype.compute))),
       weight_bytes_(bytes_of(spec.dtype.param)),
       kv_bytes_(bytes_of(spec.kv_precision())),
       exact_(bytes_of(spec.dtype.compute) < 2 ? Precision::bf16 : spec.dtype.compute) {
   for (const std::vector<Chunk>& chunks : layout) {
     Stage& stage = stages_.emplace_back();
-    for (const Chunk& chunk : chunks) {
-      stage.embedding = stage.embedding || chunk.embedding;
-      stage.loss = stage.loss || chunk.loss;
-      for (std::int64_t l = chunk.first; l < chunk.first + chunk.count; ++l) {
-        const LayerKind kind = model.layer(l);
-        const auto known = std::ranges::find(stage.layers, kind, &Count::kind);
-        if (known != stage.layers.end()) {
-          known->layers += 1;
-        } else {
-          stage.layers.push_back({kind, 1});
-        }
-        if (std::ranges::find(kinds_, kind) == kinds_.end()) kinds_.push_back(kind);
-      }
+    stage.embedding = std::ranges::any_of(chunks, &Chunk::embedding);
+    stage.loss = std::ranges::any_of(chunks, &Chunk::loss);
+    stage.layers = count_layers(model, chunks);
+    for (const LayerCount& layers : stage.layers) {
+      if (std::ranges::find(kinds_, layers.kind) == kinds_.end()) kinds_.push_back(layers.kind);
     }
   }
 }
@@ -84,7 +74,7 @@ void InferencePasses::memory(Part& part, double elements, double moves) const {
 void InferencePasses::reduce(Part& part, double tokens) const {
   if (tp_ > 1)
     part.tp += comms_.collective(Dimension::tp, CollectiveKind::all_reduce,
-                                 tokens * count(model_.spec().hidden) * bytes_);
+                                 tokens * real(model_.spec().hidden) * bytes_);
 }
 
 // ---- attention
@@ -96,16 +86,16 @@ void InferencePasses::decode_attention(const Iteration& it, bool windowed, Part&
   call.batch = it.decodes;
   call.queries = 1;
   call.keys = it.decode_context / it.decodes + 1;
-  call.heads = count(m.heads) / tp_;
-  call.head_dim = count(model_.head_dim());
-  call.value_dim = count(model_.value_dim());
-  double cached = std::max(1.0, count(model_.kv_heads()) / tp_) * (call.head_dim + call.value_dim);
+  call.heads = real(m.heads) / tp_;
+  call.head_dim = real(model_.head_dim());
+  call.value_dim = real(model_.value_dim());
+  double cached = std::max(1.0, real(model_.kv_heads()) / tp_) * (call.head_dim + call.value_dim);
   if (m.latent) {
-    call.head_dim = count(m.latent->kv_rank + m.latent->rope_dim);
-    call.value_dim = count(m.latent->kv_rank);
+    call.head_dim = real(m.latent->kv_rank + m.latent->rope_dim);
+    call.value_dim = real(m.latent->kv_rank);
     cached = call.head_dim;
   }
-  if (windowed) call.keys = std::min(call.keys, count(*m.window));
+  if (windowed) call.keys = std::min(call.keys, real(*m.window));
   call.kernel = spec_.software.attention;
   const double reading = kernels_.memory({it.decodes * call.keys * cached * kv_bytes_, 1});
   const bool fused =
@@ -117,31 +107,31 @@ void InferencePasses::decode_attention(const Iteration& it, bool windowed, Part&
 void InferencePasses::latent_attention(const Iteration& it, Part& part) const {
   const LlmSpec& m = model_.spec();
   const LatentAttention& latent = *m.latent;
-  const double tokens = it.prompt_tokens + it.decodes, heads = count(m.heads) / tp_;
-  const double hidden = count(m.hidden), rank = count(latent.kv_rank);
-  const double down = rank + count(latent.rope_dim) + count(latent.q_rank);
+  const double tokens = it.prompt_tokens + it.decodes, heads = real(m.heads) / tp_;
+  const double hidden = real(m.hidden), rank = real(latent.kv_rank);
+  const double down = rank + real(latent.rope_dim) + real(latent.q_rank);
   product(part, tokens, hidden, down);
   memory(part, tokens * down, 2);
-  product(part, tokens, latent.q_rank > 0 ? count(latent.q_rank) : hidden,
-          heads * count(model_.head_dim()));
+  product(part, tokens, latent.q_rank > 0 ? real(latent.q_rank) : hidden,
+          heads * real(model_.head_dim()));
   if (it.decodes > 0) {  // into the compressed space and out of it, head by head
-    product(part, it.decodes, count(latent.nope_dim), rank, heads);
+    product(part, it.decodes, real(latent.nope_dim), rank, heads);
     decode_attention(it, false, part);
-    product(part, it.decodes, rank, count(latent.value_dim), heads);
+    product(part, it.decodes, rank, real(latent.value_dim), heads);
   }
   if (it.prompt_tokens > 0) {  // keys and values of all heads, of what was cached before too
     const double keys = it.prompt_tokens + it.prompts * (it.prompt_context / it.prompt_tokens);
-    product(part, keys, rank, heads * count(latent.nope_dim + latent.value_dim));
+    product(part, keys, rank, heads * real(latent.nope_dim + latent.value_dim));
   }
 }
 
 void InferencePasses::attention(const Iteration& it, const LayerKind& kind, Part& part) const {
   const LlmSpec& m = model_.spec();
-  const double tokens = it.prompt_tokens + it.decodes, hidden = count(m.hidden);
-  const double heads = count(m.heads) / tp_;
-  const double kv_heads = std::max(1.0, count(model_.kv_heads()) / tp_);
-  const double query = heads * count(model_.head_dim()),
-               keys = kv_heads * count(model_.head_dim() + model_.value_dim());
+  const double tokens = it.prompt_tokens + it.decodes, hidden = real(m.hidden);
+  const double heads = real(m.heads) / tp_;
+  const double kv_heads = std::max(1.0, real(model_.kv_heads()) / tp_);
+  const double query = heads * real(model_.head_dim()),
+               keys = kv_heads * real(model_.head_dim() + model_.value_dim());
   memory(part, tokens * hidden, 2);
   if (m.latent) {
     latent_attention(it, part);
@@ -159,14 +149,14 @@ void InferencePasses::attention(const Iteration& it, const LayerKind& kind, Part
     call.keys = std::max(call.keys, call.queries);
     call.heads = heads;
     call.kv_heads = kv_heads;
-    call.head_dim = count(model_.head_dim());
-    call.value_dim = count(model_.value_dim());
-    if (kind.windowed) call.window = count(*m.window);
+    call.head_dim = real(model_.head_dim());
+    call.value_dim = real(model_.value_dim());
+    if (kind.windowed) call.window = real(*m.window);
     call.kernel = spec_.software.attention;
     part.compute += kernels_.attention(call);
     part.kernels += 1;
   }
-  product(part, tokens, heads * count(model_.value_dim()), hidden);
+  product(part, tokens, heads * real(model_.value_dim()), hidden);
   if (!m.parallel_block) reduce(part, tokens);
 }
 
@@ -174,11 +164,11 @@ void InferencePasses::attention(const Iteration& it, const LayerKind& kind, Part
 void InferencePasses::mamba(const Iteration& it, Part& part) const {
   const LlmSpec& m = model_.spec();
   const MambaSpec& s = *m.mamba;
-  const double tokens = it.prompt_tokens + it.decodes, hidden = count(m.hidden);
-  const double inner = count(s.heads * s.head_dim) / tp_, state = count(s.state),
-               mixed = inner + 2 * count(s.groups) * state / tp_;
+  const double tokens = it.prompt_tokens + it.decodes, hidden = real(m.hidden);
+  const double inner = real(s.heads * s.head_dim) / tp_, state = real(s.state),
+               mixed = inner + 2 * real(s.groups) * state / tp_;
   memory(part, tokens * hidden, 2);
-  product(part, tokens, hidden, inner + mixed + count(s.heads) / tp_);
+  product(part, tokens, hidden, inner + mixed + real(s.heads) / tp_);
   memory(part, tokens * mixed, 2);
   if (it.prompt_tokens > 0) product(part, it.prompt_tokens, inner, 3 * state);
   if (it.decodes > 0) memory(part, it.decodes * inner * state * 4 / bytes_, 2);
@@ -190,8 +180,8 @@ void InferencePasses::mamba(const Iteration& it, Part& part) const {
 // ---- feed-forward
 
 void InferencePasses::dense(double tokens, double inner, Part& part) const {
-  const double hidden = count(model_.spec().hidden);
-  const double inputs = model_.spec().mlp == MlpKind::gated ? 2 : 1;
+  const double hidden = real(model_.spec().hidden);
+  const double inputs = real(model_.spec().mlp_inputs());
   product(part, tokens, hidden, inputs * inner);
   memory(part, tokens * inner, inputs + 1);
   product(part, tokens, inner, hidden);
@@ -200,12 +190,12 @@ void InferencePasses::dense(double tokens, double inner, Part& part) const {
 void InferencePasses::experts(double tokens, Part& part) const {
   const LlmSpec& m = model_.spec();
   const ExpertsSpec& e = *m.experts;
-  const double hidden = count(m.hidden), chosen = count(e.top_k), all = count(e.count);
-  const double width = e.latent_size > 0 ? count(e.latent_size) : hidden;
-  const double inputs = m.mlp == MlpKind::gated ? 2 : 1;
+  const double hidden = real(m.hidden), chosen = real(e.top_k), all = real(e.count);
+  const double width = e.latent_size > 0 ? real(e.latent_size) : hidden;
+  const double inputs = real(model_.spec().mlp_inputs());
   product(part, tokens, hidden, all);
   memory(part, tokens * all, 2);
-  if (e.shared_size > 0) dense(tokens, count(e.shared_size) / tp_, part);
+  if (e.shared_size > 0) dense(tokens, real(e.shared_size) / tp_, part);
   if (e.latent_size > 0) product(part, tokens, hidden, width);
   // Ranks that share experts hold the tokens of so many replicas.
   const double replicas = std::max(1.0, ep_ * etp_ / tp_), everyone = tokens * replicas;
@@ -217,9 +207,9 @@ void InferencePasses::experts(double tokens, Part& part) const {
   const double groups = std::max(1.0, touched(all, chosen, everyone) / ep_);
   const double rows = everyone * chosen / ep_ * spec_.plan.expert_skew;
   memory(part, rows * width, 2);
-  product(part, rows / groups, width, inputs * count(e.size) / etp_, groups);
-  memory(part, rows * count(e.size) / etp_, inputs + 1);
-  product(part, rows / groups, count(e.size) / etp_, width, groups);
+  product(part, rows / groups, width, inputs * real(e.size) / etp_, groups);
+  memory(part, rows * real(e.size) / etp_, inputs + 1);
+  product(part, rows / groups, real(e.size) / etp_, width, groups);
   memory(part, rows * width, 2);
   if (travels) {
     part.ep += comms_.collective(Dimension::ep, CollectiveKind::all_to_all, sent * bytes_);
@@ -239,9 +229,9 @@ InferencePasses::Part InferencePasses::layer(const LayerKind& kind, const Iterat
   if (kind.mixer == Mixer::attention) attention(it, kind, part);
   if (kind.mixer == Mixer::mamba) mamba(it, part);
   if (kind.feed_forward != FeedForward::none) {
-    if (!model_.spec().parallel_block) memory(part, tokens * count(model_.spec().hidden), 2);
+    if (!model_.spec().parallel_block) memory(part, tokens * real(model_.spec().hidden), 2);
     if (kind.feed_forward == FeedForward::dense)
-      dense(tokens, count(model_.spec().intermediate) / tp_, part);
+      dense(tokens, real(model_.spec().intermediate) / tp_, part);
     const bool travels = kind.feed_forward == FeedForward::experts && ep_ * etp_ > tp_;
     if (kind.feed_forward == FeedForward::experts) experts(tokens, part);
     if (!travels || model_.spec().experts->shared_size > 0) reduce(part, tokens);
@@ -252,7 +242,7 @@ InferencePasses::Part InferencePasses::layer(const LayerKind& kind, const Iterat
 
 InferencePasses::Part InferencePasses::embedding(const Iteration& it) const {
   Part part;
-  memory(part, (it.prompt_tokens + it.decodes) * count(model_.spec().hidden), 2);
+  memory(part, (it.prompt_tokens + it.decodes) * real(model_.spec().hidden), 2);
   reduce(part, it.prompt_tokens + it.decodes);
   return part;
 }
@@ -262,18 +252,18 @@ InferencePasses::Part InferencePasses::logits(const Iteration& it) const {
   const double rows = it.first_tokens + it.decodes;
   if (rows <= 0) return part;
   const LlmSpec& m = model_.spec();
-  memory(part, rows * count(m.hidden), 2);
+  memory(part, rows * real(m.hidden), 2);
   part.compute += kernels_.gemm({.m = rows,
-                                 .n = count(m.vocabulary) / tp_,
-                                 .k = count(m.hidden),
+                                 .n = real(m.vocabulary) / tp_,
+                                 .k = real(m.hidden),
                                  .precision = exact_,
                                  .output_bytes = bytes_,
                                  .splits = true});
   part.kernels += 1;
   if (tp_ > 1)
     part.tp += comms_.collective(Dimension::tp, CollectiveKind::all_gather,
-                                 rows * count(m.vocabulary) * bytes_);
-  memory(part, rows * count(m.vocabulary), 3);  // sampling
+                                 rows * real(m.vocabulary) * bytes_);
+  memory(part, rows * real(m.vocabulary), 3);  // sampling
   part.compute = std::max(part.compute, part.kernels * kernels_.launch());
   return part;
 }
@@ -289,12 +279,12 @@ IterationTime InferencePasses::operator()(const Iteration& it) const {
   std::vector<Part> kinds;
   kinds.reserve(kinds_.size());
   for (const LayerKind& kind : kinds_) kinds.push_back(layer(kind, it));
-  const double sent = tokens * count(model_.spec().hidden) * bytes_;
+  const double sent = tokens * real(model_.spec().hidden) * bytes_;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     Part part;
-    for (const Count& layers : stages_[s].layers) {
+    for (const LayerCount& layers : stages_[s].layers) {
       const auto known = std::ranges::find(kinds_, layers.kind) - kinds_.begin();
-      part.add(kinds[static_cast<std::size_t>(known)], layers.layers);
+      part.add(kinds[static_cast<std::size_t>(known)], real(layers.count));
     }
     if (stages_[s].embedding) part.add(embedding(it), 1);
     if (stages_[s].loss) part.add(logits(it), 1);

@@ -70,12 +70,8 @@ class InferencePasses {
   const InferenceSpec& spec_;
   const KernelTimes& kernels_;
   InferenceComms comms_;
-  struct Count {
-    LayerKind kind;
-    double layers = 0;
-  };
   struct Stage {
-    std::vector<Count> layers;
+    std::vector<LayerCount> layers;
     bool embedding = false, loss = false;
   };
   std::vector<Stage> stages_;

@@ -17,8 +17,7 @@ constexpr double kRouterMoves = 8, kRouterKernels = 8;  // softmax, top-k, count
 LayerWriter::ExpertSizes LayerWriter::expert_sizes() const {
   const ExpertsSpec& e = *spec_.experts;
   const PlanSpec& plan = training_.plan;
-  const double load = plan.expert_capacity > 0 ? std::min(plan.expert_skew, plan.expert_capacity)
-                                               : plan.expert_skew;
+  const double load = plan.expert_load();
   ExpertSizes out;
   out.width = e.latent_size > 0 ? real(e.latent_size) : s_.hidden;
   out.inner = real(e.size) / s_.etp;

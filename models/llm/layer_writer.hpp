@@ -66,7 +66,7 @@ class LayerWriter {
   Linear attention_row() const;
   Linear mlp_columns(double inner) const;
   Linear mlp_row(double inner) const;
-  double mlp_inputs() const { return model_.spec().mlp == MlpKind::gated ? 2 : 1; }
+  double mlp_inputs() const { return real(model_.spec().mlp_inputs()); }
 
   struct ExpertSizes {
     double width = 0, inner = 0;  // of one expert on this rank

@@ -16,46 +16,21 @@ namespace {
 // cannot reuse. Together they make the runs of LLM Foundry fit that did fit.
 constexpr double kContext = 1e9, kCommunicator = 0.5e9, kFragmentation = 0.07;
 
-double as_double(std::int64_t v) { return static_cast<double>(v); }
-
-void add(StageParameters& to, const StageParameters& more, std::int64_t times = 1) {
-  to.dense += as_double(times) * more.dense;
-  to.experts += as_double(times) * more.experts;
-}
-
-// Layers of a stage that are alike.
-struct Group {
-  LayerKind kind;
-  std::int64_t count = 0;
-};
-
-std::vector<Group> groups_of(const Architecture& model, const std::vector<Chunk>& chunks) {
-  std::vector<Group> out;
-  for (const Chunk& chunk : chunks) {
-    for (std::int64_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
-      auto found = std::ranges::find(out, model.layer(i), &Group::kind);
-      if (found == out.end()) found = out.insert(out.end(), {model.layer(i), 0});
-      ++found->count;
-    }
-  }
-  return out;
-}
-
 // Low-rank pairs beside every matrix of the attention and the MLPs (arXiv 2106.09685).
 double adapters(const Architecture& model, const PlanSpec& plan, LayerKind kind, double rank) {
   const LlmSpec& m = model.spec();
-  const double hidden = as_double(m.hidden), inputs = m.mlp == MlpKind::gated ? 2 : 1;
+  const double hidden = real(m.hidden), inputs = real(model.spec().mlp_inputs());
   double ends = 0;
   if (kind.mixer == Mixer::attention) {
-    const double query = as_double(m.heads * model.head_dim()),
-                 keys = as_double(model.kv_heads() * (model.head_dim() + model.value_dim()));
+    const double query = real(m.heads * model.head_dim()),
+                 keys = real(model.kv_heads() * (model.head_dim() + model.value_dim()));
     ends += hidden + query + keys + query + hidden;
   }
   if (kind.feed_forward == FeedForward::dense)
-    ends += 2 * hidden + (inputs + 1) * as_double(m.intermediate);
+    ends += 2 * hidden + (inputs + 1) * real(m.intermediate);
   if (kind.feed_forward == FeedForward::experts)
-    ends += 2 * hidden + (inputs + 1) * as_double(m.experts->size);
-  return rank * ends / as_double(plan.tp);
+    ends += 2 * hidden + (inputs + 1) * real(m.experts->size);
+  return rank * ends / real(plan.tp);
 }
 
 // Bytes per trained parameter.
@@ -79,14 +54,13 @@ struct Shards {
   double weights = 1, gradients = 1, optimizer = 1;
 };
 
-Shards shards_of(const PlanSpec& plan, double replicas) {
+Shards shards_of(const PlanSpec& plan, std::int64_t replicas) {
   if (plan.fsdp) {
-    const double over =
-        std::min(replicas, plan.fsdp->shard ? as_double(*plan.fsdp->shard) : replicas);
+    const double over = real(plan.shard_ranks(replicas));
     return {over, over, over};
   }
-  return {plan.zero >= 3 ? replicas : 1, plan.zero >= 2 ? replicas : 1,
-          plan.zero >= 1 ? replicas : 1};
+  const double all = real(replicas);
+  return {plan.zero >= 3 ? all : 1, plan.zero >= 2 ? all : 1, plan.zero >= 1 ? all : 1};
 }
 
 class StageMemory {
@@ -100,9 +74,9 @@ class StageMemory {
         stages_(static_cast<std::int64_t>(layout.size())),
         stage_(static_cast<std::int64_t>(stage)),
         activations_(model, training) {
-    replicas_ = as_double(plan_.dp.value_or(1) * plan_.cp);
-    expert_replicas_ = std::max(as_double(expert_replicas(plan_)), 1.0);
-    groups_ = groups_of(model, chunks_);
+    replicas_ = plan_.dp.value_or(1) * plan_.cp;
+    expert_replicas_ = std::max<std::int64_t>(expert_replicas(plan_), 1);
+    groups_ = count_layers(model, chunks_);
     parameters_ = stage_parameters(model, plan_, chunks_);
   }
 
@@ -117,17 +91,15 @@ class StageMemory {
   }
 
  private:
-  bool is_sharded() const { return plan_.fsdp || plan_.zero >= 3; }
-
   void states() {
     const Shards dense = shards_of(plan_, replicas_), experts = shards_of(plan_, expert_replicas_);
     const DtypeSpec& dtype = training_.dtype;
     StageParameters trained = parameters_;
     if (training_.lora_rank) {
       trained = {};
-      for (const Group& group : groups_)
-        trained.dense += as_double(group.count) *
-                         adapters(model_, plan_, group.kind, as_double(*training_.lora_rank));
+      for (const LayerCount& group : groups_)
+        trained.dense +=
+            real(group.count) * adapters(model_, plan_, group.kind, real(*training_.lora_rank));
       use_.weights = bytes_of(dtype.param) * trained.dense;
     }
     use_.weights += bytes_of(dtype.param) *
@@ -142,9 +114,9 @@ class StageMemory {
   // In chunks' worth.
   double in_flight() const {
     const auto chunks = static_cast<std::int64_t>(chunks_.size());
-    if (stages_ == 1) return as_double(chunks);
+    if (stages_ == 1) return real(chunks);
     const PipelineShape shape{stages_, chunks, std::max(micro_batches(training_), std::int64_t{1})};
-    return as_double(most_in_flight(pipeline_entry(plan_.schedule), shape, stage_));
+    return real(most_in_flight(pipeline_entry(plan_.schedule), shape, stage_));
   }
 
   bool holds(bool Chunk::*end) const { return std::ranges::any_of(chunks_, end); }
@@ -158,15 +130,13 @@ class StageMemory {
       const std::int64_t again = std::min(left, count);
       left -= again;
       const double whole = activations_.layer(kind, Recompute::none);
-      kept += as_double(again) * activations_.layer(kind, plan_.recompute) +
-              as_double(count - again) * whole;
+      kept += real(again) * activations_.layer(kind, plan_.recompute) + real(count - again) * whole;
       at_work = std::max(at_work, activations_.gradients(kind) + (again > 0 ? whole : 0));
     }
     if (holds(&Chunk::embedding)) kept += activations_.embedding();
     const double loss = holds(&Chunk::loss) ? activations_.loss() : 0;
-    const double passes =
-        in_flight() * kept / as_double(static_cast<std::int64_t>(chunks_.size())) +
-        std::max(at_work, loss) + (holds(&Chunk::loss) ? prediction() : 0);
+    const double passes = in_flight() * kept / real(static_cast<std::int64_t>(chunks_.size())) +
+                          std::max(at_work, loss) + (holds(&Chunk::loss) ? prediction() : 0);
     use_.activations = std::max(passes, widened_);
   }
 
@@ -174,33 +144,33 @@ class StageMemory {
     double out = 0;
     for (const LayerKind kind : model_.prediction_kinds())
       out += activations_.layer(kind, plan_.recompute);
-    return out * as_double(model_.spec().prediction_layers);
+    return out * real(model_.spec().prediction_layers);
   }
 
   void buffers() {
-    if (is_sharded()) use_.buffers += gathered();
+    if (plan_.sharded()) use_.buffers += gathered();
     if (replicas_ > 1) use_.buffers += 2 * plan_.bucket.value();
     if (stages_ > 1) use_.buffers += 4 * activations_.boundary();
     if (plan_.tp > 1 && plan_.sp)
-      use_.buffers += 2 * activations_.boundary() * as_double(plan_.tp);  // gathered sequences
+      use_.buffers += 2 * activations_.boundary() * real(plan_.tp);  // gathered sequences
     if (plan_.cp > 1)
-      use_.buffers += 2 * model_.kv_bytes_per_token(2) / as_double(model_.layers()) *
-                      as_double(training_.seq * plan_.micro_batch) / as_double(plan_.cp * plan_.tp);
+      use_.buffers += 2 * model_.kv_bytes_per_token(2) / real(model_.layers()) *
+                      real(training_.seq * plan_.micro_batch) / real(plan_.cp * plan_.tp);
   }
 
   // Weights of FSDP that are whole for a while, and gradients before they are scattered.
   double gathered() const {
-    const double gather = bytes_of(training_.dtype.gather.value_or(training_.dtype.param)),
-                 reduce = bytes_of(training_.dtype.reduce.value_or(training_.dtype.grad));
+    const double gather = bytes_of(training_.dtype.gathered()),
+                 reduce = bytes_of(training_.dtype.reduced());
     const FsdpSpec fsdp = plan_.fsdp.value_or(FsdpSpec{});
     double layer = 0, all = 0;
     for (const auto& [kind, count] : groups_) {
       const double one = layer_parameters(model_, plan_, kind).total();
       layer = std::max(layer, one);
-      all += as_double(count) * one;
+      all += real(count) * one;
     }
     const double ends = parameters_.total() - all;
-    const double weights = fsdp.reshard ? std::min(layer * as_double(1 + fsdp.prefetch), all) : all;
+    const double weights = fsdp.reshard ? std::min(layer * real(1 + fsdp.prefetch), all) : all;
     const bool whole = !fsdp.reduce_every_micro_batch && micro_batches(training_) > 1;
     const double gradients = training_.lora_rank ? 0 : whole ? all + ends : 2 * layer;
     return gather * (weights + ends) + reduce * gradients;
@@ -212,8 +182,9 @@ class StageMemory {
   const std::vector<Chunk>& chunks_;
   std::int64_t stages_, stage_;
   Activations activations_;
-  double replicas_ = 1, expert_replicas_ = 1, widened_ = 0;
-  std::vector<Group> groups_;
+  std::int64_t replicas_ = 1, expert_replicas_ = 1;
+  double widened_ = 0;
+  std::vector<LayerCount> groups_;
   StageParameters parameters_;
   MemoryUse use_;
 };
@@ -222,29 +193,29 @@ class StageMemory {
 
 StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind) {
   const LayerParameters p = model.parameters(kind);
-  return {(p.mixer + p.dense + p.shared) / as_double(plan.tp) + p.router + p.norms,
-          p.experts / as_double(plan.ep * expert_tp(plan))};
+  return {(p.mixer + p.dense + p.shared) / real(plan.tp) + p.router + p.norms,
+          p.experts / real(plan.ep * plan.expert_tp())};
 }
 
 StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,
                                  const std::vector<Chunk>& chunks) {
   const LlmSpec& m = model.spec();
-  const double tp = as_double(plan.tp);
+  const double tp = real(plan.tp);
   const bool has_embedding = std::ranges::any_of(chunks, &Chunk::embedding);
   StageParameters out;
-  for (const auto& [kind, count] : groups_of(model, chunks))
-    add(out, layer_parameters(model, plan, kind), count);
+  for (const auto& [kind, count] : count_layers(model, chunks))
+    out.add(layer_parameters(model, plan, kind), real(count));
   for (const Chunk& chunk : chunks) {
     if (chunk.embedding) out.dense += model.embedding() / tp;
     if (!chunk.loss) continue;
     // A tied output is the embedding itself where the two are on one stage, else a copy.
     const double output =
-        m.tied && !has_embedding ? as_double(m.vocabulary) * as_double(m.hidden) : model.output();
+        m.tied && !has_embedding ? real(m.vocabulary) * real(m.hidden) : model.output();
     out.dense += output / tp + model.final_norm();
     for (std::int64_t i = 0; i < m.prediction_layers; ++i) {
-      out.dense += 2 * as_double(m.hidden) * as_double(m.hidden) / tp + 3 * model.final_norm();
+      out.dense += 2 * real(m.hidden) * real(m.hidden) / tp + 3 * model.final_norm();
       for (const LayerKind kind : model.prediction_kinds())
-        add(out, layer_parameters(model, plan, kind));
+        out.add(layer_parameters(model, plan, kind));
     }
   }
   return out;

@@ -34,6 +34,10 @@ struct MemoryUse {
 struct StageParameters {
   double dense = 0, experts = 0;
   double total() const { return dense + experts; }
+  void add(const StageParameters& more, double times = 1) {
+    dense += times * more.dense;
+    experts += times * more.experts;
+  }
 };
 StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind);
 StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,

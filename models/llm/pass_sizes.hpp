@@ -6,9 +6,6 @@
 
 namespace weft {
 
-// Products of counts, in the type of seconds and bytes.
-constexpr double real(std::int64_t count) { return static_cast<double>(count); }
-
 // What one rank works on in one pass of a micro-batch.
 struct PassSizes {
   PassSizes(const Architecture& model, const TrainingSpec& training);

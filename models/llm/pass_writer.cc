@@ -18,7 +18,7 @@ PassSizes::PassSizes(const Architecture& model, const TrainingSpec& training)
       tp(real(training.plan.tp)),
       cp(real(training.plan.cp)),
       ep(real(training.plan.ep)),
-      etp(training.plan.etp > 0 ? real(training.plan.etp) : tp),
+      etp(real(training.plan.expert_tp())),
       sp(training.plan.sp && training.plan.tp > 1),
       tokens(batch * seq / cp),
       local(sp ? tokens / tp : tokens),

@@ -271,12 +271,12 @@ class Rules {
   void expert_ranks() {
     if (!llm_.experts) return;
     const Wide stage = Wide{plan_.tp} * plan_.cp * dp_;
-    const auto fits = [&](std::int64_t ep) { return stage % (Wide{expert_tp(plan_)} * ep) == 0; };
+    const auto fits = [&](std::int64_t ep) { return stage % (Wide{plan_.expert_tp()} * ep) == 0; };
     need(fits(plan_.ep), "/plan/ep", [&]() -> Words {
       return {
           fmt::format("ep {} x etp {} do not divide the {} ranks of a stage (tp {} x cp {} x dp "
                       "{})",
-                      plan_.ep, expert_tp(plan_), in_words(stage), plan_.tp, plan_.cp, dp_),
+                      plan_.ep, plan_.expert_tp(), in_words(stage), plan_.tp, plan_.cp, dp_),
           use("ep", plan_.ep, llm_.experts->count,
               [&](std::int64_t ep) { return fits(ep) && divides(ep, llm_.experts->count); })};
     });

@@ -23,7 +23,6 @@ void check_plan(const Architecture& model, TrainingSpec& spec, Diagnostics& out)
 bool legal_plan(const Architecture& model, TrainingSpec& spec);
 
 std::int64_t micro_batches(const TrainingSpec& spec);  // per replica and step
-std::int64_t expert_tp(const PlanSpec& plan);          // etp, or tp where it is left to it
 std::int64_t expert_replicas(const PlanSpec& plan);  // ranks of a stage that hold the same experts
 
 // Ranks as Megatron lays them out: tp fastest, then cp, dp, pp ("tp", "cp", "dp", "pp" is the default order, fastest first).
@@ -71,5 +70,12 @@ struct Chunk {
 // of stage s holds the layers of stage s, chunk 1 those of stage pp-1-s.
 using StageLayout = std::vector<std::vector<Chunk>>;
 StageLayout stage_layout(const Architecture& model, const PlanSpec& plan, Diagnostics& out);
+
+// Layers that are alike, in the order of the first of each kind.
+struct LayerCount {
+  LayerKind kind;
+  std::int64_t count = 0;
+};
+std::vector<LayerCount> count_layers(const Architecture& model, const std::vector<Chunk>& chunks);
 
 }  // namespace weft

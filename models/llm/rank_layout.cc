@@ -10,14 +10,12 @@ std::int64_t micro_batches(const TrainingSpec& spec) {
   return spec.global_batch / (spec.plan.dp.value_or(1) * spec.plan.micro_batch);
 }
 
-std::int64_t expert_tp(const PlanSpec& plan) { return plan.etp == 0 ? plan.tp : plan.etp; }
-
 std::int64_t expert_replicas(const PlanSpec& plan) {
-  return plan.tp * plan.cp * plan.dp.value_or(1) / (expert_tp(plan) * plan.ep);
+  return plan.tp * plan.cp * plan.dp.value_or(1) / (plan.expert_tp() * plan.ep);
 }
 
 RankLayout::RankLayout(const PlanSpec& plan, std::vector<std::string> order)
-    : size_{plan.tp, plan.cp, plan.dp.value_or(1), plan.pp}, etp_(expert_tp(plan)), ep_(plan.ep) {
+    : size_{plan.tp, plan.cp, plan.dp.value_or(1), plan.pp}, etp_(plan.expert_tp()), ep_(plan.ep) {
   static constexpr std::array<std::string_view, kCount> kNames{"tp", "cp", "dp", "pp"};
   WEFT_CHECK(order.size() == kCount, order.size());
   std::int64_t stride = 1;

@@ -19,8 +19,6 @@ namespace {
 constexpr std::int64_t kMostIterations = 2'000'000;
 constexpr double kMostTokens = 5e8;         // written one by one
 constexpr double kMostSeconds = 2'592'000;  // 30 days, as everything in a scenario
-// Prompts that are read whole are put together up to so many tokens (as the first releases of vLLM do for long contexts).
-constexpr std::int64_t kWholePrompts = 8192;
 
 struct Request {
   ServeRequest wanted;

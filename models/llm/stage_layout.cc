@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -123,6 +124,18 @@ StageLayout stage_layout(const Architecture& model, const PlanSpec& plan, Diagno
   for (std::size_t s = 0; s < stages; ++s)
     both[s] = {layout[s].front(), layout[stages - 1 - s].front()};
   return both;
+}
+
+std::vector<LayerCount> count_layers(const Architecture& model, const std::vector<Chunk>& chunks) {
+  std::vector<LayerCount> out;
+  for (const Chunk& chunk : chunks) {
+    for (std::int64_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
+      auto found = std::ranges::find(out, model.layer(i), &LayerCount::kind);
+      if (found == out.end()) found = out.insert(out.end(), {model.layer(i), 0});
+      ++found->count;
+    }
+  }
+  return out;
 }
 
 }  // namespace weft

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
+#include "models/llm/activations.hpp"
 #include "sim/core/check.hpp"
 #include "sim/run/run.hpp"
 
@@ -13,12 +15,9 @@ namespace {
 constexpr std::array<std::string_view, kLabels - kDimensions> kWorkNames{"forward", "backward",
                                                                          "optimizer", "all stages"};
 
+std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
 Bytes whole(double bytes) { return {static_cast<std::int64_t>(bytes + 0.5)}; }
 Time picoseconds(double seconds) { return {static_cast<std::int64_t>(seconds * 1e12 + 0.5)}; }
-
-bool same_or_backward(PassKind kind) {
-  return kind == PassKind::backward || kind == PassKind::backward_inputs;
-}
 
 }  // namespace
 
@@ -35,16 +34,20 @@ StepBuilder::StepBuilder(StepInputs inputs)
       Timeline& made = timelines_.emplace_back();
       made.stage = stage;
       made.replicas = members;
-      for (const std::int64_t replica : members) {
-        for (std::int64_t tp = 0; tp < in_.training.plan.tp && !in_.slowness.empty(); ++tp) {
-          for (std::int64_t cp = 0; cp < in_.training.plan.cp; ++cp) {
-            const auto rank = static_cast<std::size_t>(in_.ranks.rank({tp, cp, replica, stage}));
-            made.slowness = std::max(made.slowness, in_.slowness[rank]);
-          }
-        }
-      }
+      for (const std::int64_t replica : members)
+        made.slowness = std::max(made.slowness, slowness_of(replica, stage));
     }
   }
+}
+
+// Of the slowest GPU.
+double StepBuilder::slowness_of(std::int64_t replica, std::int64_t stage) const {
+  double out = 1;
+  for (std::int64_t cp = 0; cp < in_.training.plan.cp && !in_.slowness.empty(); ++cp) {
+    for (std::int64_t tp = 0; tp < in_.training.plan.tp; ++tp)
+      out = std::max(out, in_.slowness[index(in_.ranks.rank({tp, cp, replica, stage}))]);
+  }
+  return out;
 }
 
 // Replicas are told apart by the slowest GPU of each of their stages; those that share experts stay together.
@@ -53,22 +56,13 @@ void StepBuilder::split_classes() {
   const std::int64_t replicas = *plan.dp;
   std::vector<std::int64_t> block(static_cast<std::size_t>(replicas));
   std::iota(block.begin(), block.end(), 0);
-  const std::int64_t per_stage = plan.tp * plan.cp * replicas;
   if (plan.ep > 1) {
     // An expert group is a run of replicas: the first of them names the block.
-    std::vector<std::int64_t> replica_of(static_cast<std::size_t>(per_stage * plan.pp), 0);
-    for (std::int64_t d = 0; d < replicas; ++d) {
-      for (std::int64_t cp = 0; cp < plan.cp; ++cp) {
-        for (std::int64_t tp = 0; tp < plan.tp; ++tp)
-          replica_of[static_cast<std::size_t>(in_.ranks.rank({tp, cp, d, 0}))] = d;
-      }
-    }
     for (std::int64_t d = 0; d < replicas; ++d) {
       for (std::int64_t cp = 0; cp < plan.cp; ++cp) {
         for (const std::int64_t rank : in_.ranks.ep_group({0, cp, d, 0})) {
-          auto& other = block[static_cast<std::size_t>(replica_of[static_cast<std::size_t>(rank)])];
-          const std::int64_t least = std::min(other, block[static_cast<std::size_t>(d)]);
-          other = block[static_cast<std::size_t>(d)] = least;
+          auto& other = block[index(in_.ranks.at(rank).dp)];
+          other = block[index(d)] = std::min(other, block[index(d)]);
         }
       }
     }
@@ -77,15 +71,8 @@ void StepBuilder::split_classes() {
   for (std::int64_t d = 0; d < replicas; ++d) {
     std::vector<double>& stages = pace[block[static_cast<std::size_t>(d)]];
     stages.resize(static_cast<std::size_t>(stages_), 1);
-    for (std::int64_t s = 0; s < stages_ && !in_.slowness.empty(); ++s) {
-      for (std::int64_t cp = 0; cp < plan.cp; ++cp) {
-        for (std::int64_t tp = 0; tp < plan.tp; ++tp) {
-          double& slowest = stages[static_cast<std::size_t>(s)];
-          slowest = std::max(
-              slowest, in_.slowness[static_cast<std::size_t>(in_.ranks.rank({tp, cp, d, s}))]);
-        }
-      }
-    }
+    for (std::int64_t s = 0; s < stages_; ++s)
+      stages[index(s)] = std::max(stages[index(s)], slowness_of(d, s));
   }
   std::map<std::pair<std::vector<double>, std::int64_t>, std::vector<std::int64_t>> alike;
   for (std::int64_t d = 0; d < replicas; ++d) {
@@ -231,7 +218,14 @@ void StepBuilder::run_step() {
   std::vector<std::vector<PipelineSlot>> order;
   for (std::int64_t s = 0; s < stages_; ++s) order.push_back(entry_.order(shape_, s));
   std::vector<std::size_t> at(static_cast<std::size_t>(stages_), 0);
-  std::map<std::pair<std::int64_t, PipelineSlot>, bool> done;
+  consumers_.clear();
+  for (std::int64_t s = 0; s < stages_; ++s) {
+    for (const PipelineSlot& slot : order[index(s)]) {
+      const auto source = source_of(entry_, shape_, {s, slot});
+      if (source && source->stage != s) consumers_[*source] = s;
+    }
+  }
+  std::set<SlotAt> done;
   bool moved = true;
   while (moved) {
     moved = false;
@@ -241,9 +235,9 @@ void StepBuilder::run_step() {
       for (; next < slots.size(); ++next) {
         const SlotAt slot{s, slots[next]};
         const auto source = source_of(entry_, shape_, slot);
-        if (source && !done.contains({source->stage, source->slot})) break;
+        if (source && !done.contains(*source)) break;
         run_slot(slot);
-        done[{s, slot.slot}] = true;
+        done.insert(slot);
         moved = true;
       }
     }
@@ -272,16 +266,6 @@ void StepBuilder::run_slot(const SlotAt& at) {
   if (at.slot.work != PipelineSlot::Work::backward_weights) send(at);
 }
 
-bool StepBuilder::sharded() const {
-  return in_.training.plan.fsdp.has_value() || in_.training.plan.zero == 3;
-}
-
-bool StepBuilder::recomputes(const Chunk& chunk, std::int64_t layer) const {
-  const PlanSpec& plan = in_.training.plan;
-  if (plan.recompute == Recompute::none) return false;
-  return !plan.recompute_layers || layer - chunk.first < *plan.recompute_layers;
-}
-
 void StepBuilder::run_forward(const SlotAt& at, const Chunk& chunk) {
   if (const auto early = early_.find({at.stage, at.slot.chunk}); early != early_.end()) {
     const std::vector<OpId> computed = ready(at.stage, kForward);
@@ -294,9 +278,10 @@ void StepBuilder::run_forward(const SlotAt& at, const Chunk& chunk) {
   if (chunk.embedding || chunk.loss) gather(at.stage, end_parameters(chunk), kForward);
   if (chunk.embedding) run_pass(at.stage, in_.passes.embedding(PassKind::forward), kForward);
   for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer) {
-    gather(at.stage, layer_parameters(layer), kForward);
+    gather(at.stage, parameters_of(layer), kForward);
     run_pass(at.stage,
-             in_.passes.layer(in_.model.layer(layer), PassKind::forward, recomputes(chunk, layer)),
+             in_.passes.layer(in_.model.layer(layer), PassKind::forward,
+                              in_.training.plan.recomputes(layer - chunk.first)),
              kForward);
   }
   if (chunk.loss) run_pass(at.stage, in_.passes.loss(PassKind::forward), kForward);
@@ -308,14 +293,17 @@ void StepBuilder::run_backward(const SlotAt& at, const Chunk& chunk, PassKind ki
   if (weights) ++done;
   const FsdpSpec fsdp = in_.training.plan.fsdp.value_or(FsdpSpec{});
   const std::int64_t passes = entry_.bidirectional ? micro_batches_ / 2 : micro_batches_;
-  const bool reduces = weights && (done == passes || (sharded() && fsdp.reduce_every_micro_batch));
-  const bool gathers = same_or_backward(kind) && fsdp.reshard;
+  const bool reduces =
+      weights && (done == passes || (in_.training.plan.sharded() && fsdp.reduce_every_micro_batch));
+  const bool gathers = kind != PassKind::backward_weights && fsdp.reshard;
   if (chunk.loss) run_pass(at.stage, in_.passes.loss(kind), kBackward);
   for (std::int64_t layer = chunk.first + chunk.count - 1; layer >= chunk.first; --layer) {
-    if (gathers) gather(at.stage, layer_parameters(layer), kBackward);
-    run_pass(at.stage, in_.passes.layer(in_.model.layer(layer), kind, recomputes(chunk, layer)),
+    if (gathers) gather(at.stage, parameters_of(layer), kBackward);
+    run_pass(at.stage,
+             in_.passes.layer(in_.model.layer(layer), kind,
+                              in_.training.plan.recomputes(layer - chunk.first)),
              kBackward);
-    if (reduces) reduce(at.stage, layer_parameters(layer));
+    if (reduces) reduce(at.stage, parameters_of(layer));
   }
   if (chunk.embedding) run_pass(at.stage, in_.passes.embedding(kind), kBackward);
   if (!reduces) return;
@@ -382,19 +370,15 @@ void StepBuilder::receive(const SlotAt& at) {
 }
 
 void StepBuilder::send(const SlotAt& at) {
-  const auto next = next_of(at);
-  if (!next) return;
-  const TrainingSpec& training = in_.training;
-  const PlanSpec& plan = training.plan;
-  const double elements = static_cast<double>(plan.micro_batch * training.seq / plan.cp) *
-                          static_cast<double>(in_.model.spec().hidden) /
-                          static_cast<double>(plan.sp ? plan.tp : 1);
-  const double bytes = elements * std::max(2.0, bytes_of(training.dtype.compute));
+  const auto next = consumers_.find(at);
+  if (next == consumers_.end()) return;
+  const PlanSpec& plan = in_.training.plan;
+  const double bytes = Activations(in_.model, in_.training).boundary();
   const bool forward = at.slot.work == PipelineSlot::Work::forward;
   for (std::size_t c = 0; c < classes_.size(); ++c) {
     const std::size_t t = timeline(c, at.stage);
     Streams& streams = streams_[t];
-    const auto key = std::tuple{c, at.stage, *next};
+    const auto key = std::tuple{c, at.stage, next->second};
     auto found = sends_.find(key);
     if (found == sends_.end()) {
       WEFT_CHECK(workload_ == nullptr, sends_.size());
@@ -405,7 +389,7 @@ void StepBuilder::send(const SlotAt& at) {
             const auto rank = [&](std::int64_t stage) {
               return in_.gpus[static_cast<std::size_t>(in_.ranks.rank({tp, cp, dp, stage}))];
             };
-            pairs.emplace_back(rank(at.stage), rank(*next));
+            pairs.emplace_back(rank(at.stage), rank(next->second));
           }
         }
       }
@@ -423,22 +407,6 @@ void StepBuilder::send(const SlotAt& at) {
     arrivals_[{c, at.stage, at.slot}] = stream;
     if (!plan.overlap.pp) streams.compute = stream;
   }
-}
-
-// The stage that works on the result of a slot, when it is another one.
-std::optional<std::int64_t> StepBuilder::next_of(const SlotAt& at) const {
-  const bool forward = at.slot.work == PipelineSlot::Work::forward;
-  for (std::int64_t stage = 0; stage < stages_; ++stage) {
-    if (stage == at.stage) continue;
-    for (std::int32_t chunk = 0; chunk < chunks_; ++chunk) {
-      const auto work = forward                  ? PipelineSlot::Work::forward
-                        : entry_.splits_backward ? PipelineSlot::Work::backward_inputs
-                                                 : PipelineSlot::Work::backward;
-      const SlotAt other{stage, {work, at.slot.micro_batch, chunk}};
-      if (source_of(entry_, shape_, other) == at) return stage;
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace weft

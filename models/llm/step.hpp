@@ -16,13 +16,12 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "models/llm/layer_pass.hpp"
+#include "models/llm/memory.hpp"
 #include "models/llm/pipeline/pipeline.hpp"
 #include "models/llm/plan.hpp"
 #include "sim/run/executor.hpp"
@@ -86,9 +85,6 @@ class StepBuilder {
   std::size_t timeline(std::size_t replica_class, std::int64_t stage) const {
     return replica_class * static_cast<std::size_t>(stages_) + static_cast<std::size_t>(stage);
   }
-  struct Parameters {  // of one rank
-    double dense = 0, experts = 0;
-  };
   // What a call moves: which replicas of a stage, and how.
   struct Call {
     std::size_t replica_class = 0;
@@ -103,28 +99,25 @@ class StepBuilder {
 
   void split_classes();
   std::vector<Lockstep::Group> groups(const Call& call) const;
-  Parameters layer_parameters(std::int64_t layer) const;
-  Parameters end_parameters(const Chunk& chunk) const;  // embedding, output
+  double slowness_of(std::int64_t replica, std::int64_t stage) const;
+  StageParameters parameters_of(std::int64_t layer) const;
+  StageParameters parameters_of(const Chunk& chunk) const;
+  StageParameters end_parameters(const Chunk& chunk) const;  // embedding, output
   void run_step();
   void run_slot(const SlotAt& at);
   void run_forward(const SlotAt& at, const Chunk& chunk);
   void run_backward(const SlotAt& at, const Chunk& chunk, PassKind kind);
   void run_pass(std::int64_t stage, const LayerPass& pass, std::uint32_t label);
-  bool sharded() const;
-  bool recomputes(const Chunk& chunk, std::int64_t layer) const;
-  std::int64_t expert_tp() const;
   double shard_ranks(bool experts) const;
-  Precision reduce_precision() const;
   void count(Dimension dimension, CollectiveKind kind, double bytes);
   void receive(const SlotAt& at);
   void send(const SlotAt& at);
-  std::optional<std::int64_t> next_of(const SlotAt& at) const;
   void gather_early(std::int64_t stage);
-  void gather(std::int64_t stage, Parameters parameters, std::uint32_t label);
-  OpId gather_now(std::int64_t stage, Parameters parameters, const std::vector<OpId>& start);
+  void gather(std::int64_t stage, StageParameters parameters, std::uint32_t label);
+  OpId gather_now(std::int64_t stage, StageParameters parameters, const std::vector<OpId>& start);
   OpId over_replicas(std::int64_t stage, bool experts, Call::Over over, CollectiveKind kind,
                      double bytes, const std::vector<OpId>& start);
-  void reduce(std::int64_t stage, Parameters parameters);
+  void reduce(std::int64_t stage, StageParameters parameters);
   void flush_reduce(std::int64_t stage);
   void finish_step();
 
@@ -146,9 +139,10 @@ class StepBuilder {
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, std::uint32_t> sends_;
 
   // Of the running pass.
+  std::map<SlotAt, std::int64_t> consumers_;  // another stage that works on a slot's result
   std::map<std::tuple<std::size_t, std::int64_t, PipelineSlot>, OpId> arrivals_;
   std::map<std::pair<std::int64_t, std::int64_t>, OpId> early_;  // weights by stage and chunk
-  std::vector<Parameters> unreduced_;                            // by stage
+  std::vector<StageParameters> unreduced_;                       // by stage
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> backwards_;  // by stage and chunk
   Lockstep* lockstep_ = nullptr;
   Workload* workload_ = nullptr;  // null while patterns are registered

@@ -9,27 +9,21 @@ namespace weft {
 
 double StepBuilder::shard_ranks(bool experts) const {
   const PlanSpec& plan = in_.training.plan;
-  const double all = static_cast<double>(*plan.dp * plan.cp);
-  const double group = experts ? std::max(1.0, all * static_cast<double>(plan.tp) /
-                                                   static_cast<double>(plan.ep * expert_tp()))
-                               : all;
-  if (!plan.fsdp || !plan.fsdp->shard) return group;
-  return std::min(group, static_cast<double>(*plan.fsdp->shard));
+  return real(plan.shard_ranks(experts ? expert_replicas(plan) : *plan.dp * plan.cp));
 }
 
-std::int64_t StepBuilder::expert_tp() const {
-  const PlanSpec& plan = in_.training.plan;
-  return plan.etp > 0 ? plan.etp : plan.tp;
+StageParameters StepBuilder::parameters_of(std::int64_t layer) const {
+  return layer_parameters(in_.model, in_.training.plan, in_.model.layer(layer));
 }
 
-StepBuilder::Parameters StepBuilder::layer_parameters(std::int64_t layer) const {
-  const LayerParameters all = in_.model.parameters(in_.model.layer(layer));
-  const auto tp = static_cast<double>(in_.training.plan.tp);
-  return {(all.mixer + all.dense + all.shared) / tp + all.router + all.norms,
-          all.experts / static_cast<double>(in_.training.plan.ep * expert_tp())};
+StageParameters StepBuilder::parameters_of(const Chunk& chunk) const {
+  StageParameters out = end_parameters(chunk);
+  for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer)
+    out.add(parameters_of(layer));
+  return out;
 }
 
-StepBuilder::Parameters StepBuilder::end_parameters(const Chunk& chunk) const {
+StageParameters StepBuilder::end_parameters(const Chunk& chunk) const {
   const auto tp = static_cast<double>(in_.training.plan.tp);
   double out = 0;
   if (chunk.embedding) out += in_.model.embedding() / tp;
@@ -41,8 +35,8 @@ StepBuilder::Parameters StepBuilder::end_parameters(const Chunk& chunk) const {
 }
 
 // Fully sharded: the weights of what runs next, prefetched.
-void StepBuilder::gather(std::int64_t stage, Parameters parameters, std::uint32_t label) {
-  if (!sharded()) return;
+void StepBuilder::gather(std::int64_t stage, StageParameters parameters, std::uint32_t label) {
+  if (!in_.training.plan.sharded()) return;
   const FsdpSpec fsdp = in_.training.plan.fsdp.value_or(FsdpSpec{});
   const std::vector<OpId> computed = ready(stage, label);
   std::vector<OpId> start;
@@ -62,10 +56,9 @@ void StepBuilder::gather(std::int64_t stage, Parameters parameters, std::uint32_
   }
 }
 
-OpId StepBuilder::gather_now(std::int64_t stage, Parameters parameters,
+OpId StepBuilder::gather_now(std::int64_t stage, StageParameters parameters,
                              const std::vector<OpId>& start) {
-  const DtypeSpec& dtype = in_.training.dtype;
-  const double bytes = bytes_of(dtype.gather.value_or(dtype.param));
+  const double bytes = bytes_of(in_.training.dtype.gathered());
   const auto over = in_.training.plan.fsdp ? Call::Over::shard : Call::Over::all;
   std::vector<OpId> done;
   for (const bool experts : {false, true}) {
@@ -92,46 +85,35 @@ OpId StepBuilder::over_replicas(std::int64_t stage, bool experts, Call::Over ove
 // Zero 1 and 2: the weights that the optimizer left on their owners, under the first forward pass.
 void StepBuilder::gather_early(std::int64_t stage) {
   const PlanSpec& plan = in_.training.plan;
-  if (sharded() || plan.zero == 0 || !plan.overlap.param_gather) return;
+  if (in_.training.plan.sharded() || plan.zero == 0 || !plan.overlap.param_gather) return;
   for (std::int64_t c = 0; c < chunks_; ++c) {
     const Chunk& chunk = in_.layout[static_cast<std::size_t>(stage)][static_cast<std::size_t>(c)];
-    Parameters all = end_parameters(chunk);
-    for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer) {
-      const Parameters more = layer_parameters(layer);
-      all.dense += more.dense;
-      all.experts += more.experts;
-    }
     std::vector<OpId> start;
     for (std::size_t k = 0; k < classes_.size(); ++k)
       start.push_back(streams_[timeline(k, stage)].gather);
-    const OpId done = gather_now(stage, all, start);
+    const OpId done = gather_now(stage, parameters_of(chunk), start);
     for (std::size_t k = 0; k < classes_.size(); ++k) streams_[timeline(k, stage)].gather = done;
     early_[{stage, c}] = done;
   }
 }
 
-void StepBuilder::reduce(std::int64_t stage, Parameters parameters) {
-  Parameters& sum = unreduced_[static_cast<std::size_t>(stage)];
-  sum.dense += parameters.dense;
-  sum.experts += parameters.experts;
-  const double bytes = bytes_of(reduce_precision());
-  if (sharded() || (sum.dense + sum.experts) * bytes >= in_.training.plan.bucket.value())
+void StepBuilder::reduce(std::int64_t stage, StageParameters parameters) {
+  const PlanSpec& plan = in_.training.plan;
+  StageParameters& sum = unreduced_[static_cast<std::size_t>(stage)];
+  sum.add(parameters);
+  if (plan.sharded() || sum.total() * bytes_of(in_.training.dtype.reduced()) >= plan.bucket.value())
     flush_reduce(stage);
-}
-
-Precision StepBuilder::reduce_precision() const {
-  return in_.training.dtype.reduce.value_or(in_.training.dtype.grad);
 }
 
 void StepBuilder::flush_reduce(std::int64_t stage) {
   const PlanSpec& plan = in_.training.plan;
-  Parameters& sum = unreduced_[static_cast<std::size_t>(stage)];
-  if (sum.dense + sum.experts <= 0) return;
+  StageParameters& sum = unreduced_[static_cast<std::size_t>(stage)];
+  if (sum.total() <= 0) return;
   std::vector<OpId> start = ready(stage, kBackward);
   for (std::size_t c = 0; c < classes_.size(); ++c)
     start[c] = barrier({start[c], streams_[timeline(c, stage)].reduce}, label_of(Dimension::dp));
-  const double bytes = bytes_of(reduce_precision());
-  const bool scatter = sharded() || plan.zero > 0;
+  const double bytes = bytes_of(in_.training.dtype.reduced());
+  const bool scatter = in_.training.plan.sharded() || plan.zero > 0;
   const auto over = plan.fsdp ? Call::Over::shard : Call::Over::all;
   OpId done;
   for (const bool experts : {false, true}) {
@@ -173,8 +155,8 @@ void StepBuilder::finish_step() {
       start.push_back(
           barrier({streams_[timeline(c, 0)].compute, streams_[timeline(c, stages_ - 1)].compute},
                   label_of(Dimension::embed)));
-    const double bytes =
-        in_.model.embedding() / static_cast<double>(plan.tp) * bytes_of(reduce_precision());
+    const double bytes = in_.model.embedding() / static_cast<double>(plan.tp) *
+                         bytes_of(in_.training.dtype.reduced());
     bytes_[label_of(Dimension::embed)] += 2 * bytes / static_cast<double>(stages_);
     const OpId done = communicate(
         {0, true, 0, Dimension::embed, Call::Over::all, CollectiveKind::all_reduce, bytes}, start);
@@ -190,24 +172,19 @@ void StepBuilder::finish_step() {
   for (const Streams& streams : streams_) all.push_back(streams.compute);
   const OpId norm = barrier(all, kAllStages);
   for (std::int64_t s = 0; s < stages_; ++s) {
-    Parameters own;
-    for (const Chunk& chunk : in_.layout[static_cast<std::size_t>(s)]) {
-      own.dense += end_parameters(chunk).dense;
-      for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer) {
-        own.dense += layer_parameters(layer).dense;
-        own.experts += layer_parameters(layer).experts;
-      }
-    }
-    const bool spread = sharded() || plan.zero > 0;
-    const double updated = spread ? own.dense / shard_ranks(false) + own.experts / shard_ranks(true)
-                                  : own.dense + own.experts;
+    StageParameters own;
+    for (const Chunk& chunk : in_.layout[static_cast<std::size_t>(s)])
+      own.add(parameters_of(chunk));
+    const bool spread = in_.training.plan.sharded() || plan.zero > 0;
+    const double updated =
+        spread ? own.dense / shard_ranks(false) + own.experts / shard_ranks(true) : own.total();
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       Streams& streams = streams_[timeline(c, s)];
       streams.compute = norm;
       streams.pending += in_.passes.optimizer_s(updated);
     }
     const std::vector<OpId> stepped = ready(s, kOptimizer);
-    if (sharded() || plan.zero == 0 || plan.overlap.param_gather) continue;
+    if (in_.training.plan.sharded() || plan.zero == 0 || plan.overlap.param_gather) continue;
     const OpId done = gather_now(s, own, stepped);
     for (std::size_t c = 0; c < classes_.size(); ++c) streams_[timeline(c, s)].compute = done;
   }

@@ -2,13 +2,13 @@
 #include "models/llm/train.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
 #include "models/llm/flops.hpp"
 #include "models/llm/inference.hpp"
 #include "models/llm/memory.hpp"
+#include "models/llm/site.hpp"
 #include "models/llm/step.hpp"
 #include "sim/core/check.hpp"
 #include "sim/run/report.hpp"
@@ -18,34 +18,13 @@ namespace weft {
 namespace {
 
 // Time over that of a sound GPU, by rank: GPUs that a fault slows down, and the slowest of all when they vary.
-std::vector<double> slowness(const JobSite& site, const std::vector<NodeId>& gpus, double jitter) {
-  const double n = static_cast<double>(gpus.size());
-  // The expected maximum of n normal deviates, first order.
-  const double worst = jitter > 0 && n > 1 ? 1 + jitter * std::sqrt(2 * std::log(n)) : 1;
-  std::vector<double> out;
-  if (worst > 1) out.assign(gpus.size(), worst);
-  for (const FaultSpec& fault : site.scenario.faults) {
-    if (fault.action != FaultAction::slow) continue;
-    const auto node = site.fabric.find_node(fault.target);
-    const auto rank = node ? std::ranges::find(gpus, *node) : gpus.end();
-    if (rank == gpus.end()) continue;
-    if (out.empty()) out.assign(gpus.size(), 1);
-    out[static_cast<std::size_t>(rank - gpus.begin())] /= fault.factor;
-  }
+std::vector<double> slowness(const JobSite& site, const SoftwareSpec& software) {
+  const double worst = software.slowest_of(std::ssize(site.gpus));
+  const std::vector<SlowGpu> slow = slow_gpus(site);
+  if (worst <= 1 && slow.empty()) return {};
+  std::vector<double> out(site.gpus.size(), worst);
+  for (const auto& [rank, factor] : slow) out[static_cast<std::size_t>(rank)] /= factor;
   return out;
-}
-
-const GpuSpec* one_kind(const JobSite& site, Diagnostics& out) {
-  const GpuSpec& first = site.fabric.gpu_spec(site.gpus.front());
-  for (const NodeId gpu : site.gpus) {
-    if (site.fabric.gpu_spec(gpu).name == first.name) continue;
-    out.error(site.spec.place, site.spec.pointer,
-              fmt::format("not yet: a job over GPUs of two kinds, {} and {}", first.name,
-                          site.fabric.gpu_spec(gpu).name),
-              "place it on one kind");
-    return nullptr;
-  }
-  return &first;
 }
 
 class TrainingJob : public ModelledJob {
@@ -58,7 +37,7 @@ class TrainingJob : public ModelledJob {
         kernels_(gpu_, training_.software),
         passes_(model_, training_, kernels_),
         step_({model_, training_, passes_, layout_, RankLayout(training_.plan, training_.order),
-               site.gpus, slowness(site, site.gpus, training_.software.jitter), site.spec.name,
+               site.gpus, slowness(site, training_.software), site.spec.name,
                site.scenario.models.fold}) {
     step_.register_patterns(site.lockstep);
   }
@@ -91,8 +70,8 @@ Json plan_json(const TrainingSpec& training) {
   const PlanSpec& plan = training.plan;
   for (const auto& [name, value] :
        {std::pair{"tp", plan.tp}, std::pair{"pp", plan.pp}, std::pair{"dp", *plan.dp},
-        std::pair{"ep", plan.ep}, std::pair{"etp", plan.etp > 0 ? plan.etp : plan.tp},
-        std::pair{"cp", plan.cp}, std::pair{"vpp", plan.vpp}, std::pair{"zero", plan.zero},
+        std::pair{"ep", plan.ep}, std::pair{"etp", plan.expert_tp()}, std::pair{"cp", plan.cp},
+        std::pair{"vpp", plan.vpp}, std::pair{"zero", plan.zero},
         std::pair{"micro_batch", plan.micro_batch},
         std::pair{"microbatches", micro_batches(training)}})
     out.set(name, value);
@@ -220,17 +199,17 @@ void TrainingJob::report(const Executor& executor, const Report&, JobReport& out
 }  // namespace
 
 std::unique_ptr<ModelledJob> make_training(const JobSite& site, Diagnostics& out) {
-  const GpuSpec* gpu = one_kind(site, out);
-  if (gpu == nullptr) return nullptr;
+  if (!has_one_kind_of_gpu(site, out)) return nullptr;
+  const GpuSpec& gpu = site.fabric.gpu_spec(site.gpus.front());
   TrainingSpec training = *site.spec.training;
   training.gpus = static_cast<std::int64_t>(site.gpus.size());
   const Architecture model(training.model);
   check_plan(model, training, out);
-  check_kernels(*gpu, training.software, training.dtype, site.spec.place, site.spec.pointer, out);
+  check_kernels(gpu, training.software, training.dtype, site.spec.place, site.spec.pointer, out);
   if (!out.ok()) return nullptr;
   StageLayout layout = stage_layout(model, training.plan, out);
   if (!out.ok()) return nullptr;
-  return std::make_unique<TrainingJob>(site, *gpu, std::move(training), std::move(layout));
+  return std::make_unique<TrainingJob>(site, gpu, std::move(training), std::move(layout));
 }
 
 JobLibrary llm_jobs() { return {make_training, make_inference}; }

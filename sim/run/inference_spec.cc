@@ -111,7 +111,7 @@ void check_serving(const InferenceSpec& spec, const Json& job, Diagnostics& out)
                       spec.gpus),
           "give fewer");
   }
-  const std::int64_t experts = spec.plan.ep * (spec.plan.etp > 0 ? spec.plan.etp : spec.plan.tp);
+  const std::int64_t experts = spec.plan.ep * spec.plan.expert_tp();
   if (s.prefill_gpus > 0 && experts > spec.plan.tp) {
     wrong("prefill_gpus", "not yet: replicas that share experts, some of them for prompts only",
           "keep ep x etp within tp, or leave it out");

@@ -81,6 +81,9 @@ struct SloSpec {
   }
 };
 
+// Prompts that are read whole are put together up to so many tokens (assumed; engines take 2,048 or more).
+inline constexpr std::int64_t kWholePrompts = 8192;
+
 struct ServingSpec {
   std::int64_t max_batch = 256, block = 16, prefill_gpus = 0;
   std::optional<std::int64_t> chunk;

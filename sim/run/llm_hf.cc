@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/llm_hf.hpp"
 
-#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <string_view>

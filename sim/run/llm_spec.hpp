@@ -88,6 +88,9 @@ struct LlmSpec : ComponentHead {
   std::string pattern, prediction_pattern;
   Place place;
   std::string pointer;
+
+  // Matrices into an MLP.
+  std::int64_t mlp_inputs() const { return mlp == MlpKind::gated ? 2 : 1; }
   template <class V>
   void visit(V&& v) {
     visit_head(v);

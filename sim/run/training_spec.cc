@@ -2,6 +2,7 @@
 #include "sim/run/training_spec.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -36,7 +37,7 @@ std::int64_t up(std::int64_t value, std::int64_t of) { return (value + of - 1) /
 
 // What tp ranks compute when every one of them has whole heads and whole columns.
 void pad_model(TrainingSpec& spec, Diagnostics& out) {
-  const std::int64_t tp = spec.plan.tp, etp = spec.plan.etp == 0 ? tp : spec.plan.etp;
+  const std::int64_t tp = spec.plan.tp, etp = spec.plan.expert_tp();
   if (tp > 100'000 || etp > 100'000) return;  // refused later, and sums stay small
   LlmSpec& model = spec.model;
   const LlmSpec before = model;
@@ -84,6 +85,11 @@ std::int64_t product(std::initializer_list<std::int64_t> factors) {
 }
 
 }  // namespace
+
+double SoftwareSpec::slowest_of(std::int64_t ranks) const {
+  return jitter > 0 && ranks > 1 ? 1 + jitter * std::sqrt(2 * std::log(static_cast<double>(ranks)))
+                                 : 1;
+}
 
 double bytes_of(Precision precision) {
   switch (precision) {

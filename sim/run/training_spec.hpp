@@ -116,7 +116,7 @@ struct OverlapSpec {
 
 struct PlanSpec {
   std::int64_t tp = 1, pp = 1, ep = 1, etp = 0, cp = 1, vpp = 1, micro_batch = 1, zero = 0;
-  std::optional<std::int64_t> dp, bucket_layers;
+  std::optional<std::int64_t> dp;
   bool sp = false;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   Json layout;
@@ -132,6 +132,22 @@ struct PlanSpec {
   bool offload = false, pad = false;
   Place place;
   std::string pointer;
+
+  std::int64_t expert_tp() const { return etp > 0 ? etp : tp; }
+  // Weights are divided over replicas.
+  bool sharded() const { return fsdp.has_value() || zero == 3; }
+  // Of `replicas` that hold the same, those that share one copy of sharded state.
+  std::int64_t shard_ranks(std::int64_t replicas) const {
+    return fsdp && fsdp->shard && *fsdp->shard < replicas ? *fsdp->shard : replicas;
+  }
+  // The `index`-th layer of a chunk.
+  bool recomputes(std::int64_t index) const {
+    return recompute != Recompute::none && (!recompute_layers || index < *recompute_layers);
+  }
+  // Load of the busiest rank of experts over the mean, after what a capacity drops.
+  double expert_load() const {
+    return expert_capacity > 0 && expert_capacity < expert_skew ? expert_capacity : expert_skew;
+  }
   template <class V>
   void visit(V&& v) {
     v("tp", tp, "tensor parallel ranks", between(1, 1'000'000));
@@ -172,6 +188,8 @@ struct DtypeSpec {
   Precision compute = Precision::bf16, param = Precision::bf16, grad = Precision::fp32,
             optimizer = Precision::fp32;
   std::optional<Precision> reduce, gather, kv;
+  Precision reduced() const { return reduce.value_or(grad); }
+  Precision gathered() const { return gather.value_or(param); }
   template <class V>
   void visit(V&& v) {
     v("compute", compute, "inputs of matrix products");
@@ -198,6 +216,8 @@ struct SoftwareSpec {
   Fusion fusion = Fusion::te;
   bool graphs = false, dropout = false;
   double jitter = 0;
+  // Time of the slowest of `ranks` over the mean: the expected maximum of as many normal deviates, first order.
+  double slowest_of(std::int64_t ranks) const;
   template <class V>
   void visit(V&& v) {
     v("attention", attention, "unfused, fused-softmax, flash1, flash2, flash3, cudnn");

@@ -60,7 +60,7 @@ const PipelineEntry& pipeline_entry(PipelineSchedule schedule);
 struct SlotAt {
   std::int64_t stage = 0;
   PipelineSlot slot;
-  bool operator==(const SlotAt&) const = default;
+  auto operator<=>(const SlotAt&) const = default;
 };
 
 // The slot whose result `at` works on: the chunk before it (forward), the chunk after it (backward; at the end of the model

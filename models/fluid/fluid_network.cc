@@ -282,13 +282,19 @@ FlowId FluidNetwork::start(const FlowRequest& request, Time now) {
           .of_class = kNone,
           .child = kNone,
           .sibling = kNone};
+  enter(id, request, instant);
+  return FlowId{id};
+}
+
+// A flow without bytes to send is only on its way.
+void FluidNetwork::enter(std::uint32_t id, const FlowRequest& request, bool instant) {
+  Flow& flow = flows_[id];
   if (instant) {
     deliveries_.add(later(now_, flow.latency), id);
-  } else {
-    flow.of_class = class_of(request);
-    join(flow.of_class, id);
+    return;
   }
-  return FlowId{id};
+  flow.of_class = class_of(request);
+  join(flow.of_class, id);
 }
 
 // Whole picoseconds until a clock reads `due`, counted from its last change of level.
@@ -416,8 +422,12 @@ void FluidNetwork::complete(std::uint32_t id) {
     set_due(id);
   } while (completion(clock, memberships_[id].due) <= now_);
   solver_.set_count(id, c.count);
-  if (c.count > 0) return;
-  leave_clock(id);
+  if (c.count == 0) close(id);
+}
+
+// A class without flows.
+void FluidNetwork::close(std::uint32_t id) {
+  if (memberships_[id].clock != kNone) leave_clock(id);
   leave_resources(id);
   if (!options_.merge_classes) solver_.forget(id);
 }

@@ -108,6 +108,8 @@ class FluidNetwork final : public NetworkModel {
   std::int64_t completion(const Clock& clock, double due) const;
   void collect_due(std::uint32_t clock);
   void complete(std::uint32_t id);
+  void close(std::uint32_t id);
+  void enter(std::uint32_t id, const FlowRequest& request, bool instant);
   std::uint32_t meld(std::uint32_t a, std::uint32_t b);
   std::uint32_t pop(std::uint32_t root);
   void deliver(std::vector<FlowDone>& done);

@@ -36,9 +36,7 @@ void FluidNetwork::withdraw(std::uint32_t flow_id) {
     touch(memberships_[id].clock);
     return;
   }
-  if (memberships_[id].clock != kNone) leave_clock(id);
-  leave_resources(id);
-  if (!options_.merge_classes) solver_.forget(id);
+  close(id);
 }
 
 void FluidNetwork::reroute(FlowId flow_id, const FlowRequest& request, Time now) {
@@ -48,12 +46,7 @@ void FluidNetwork::reroute(FlowId flow_id, const FlowRequest& request, Time now)
   WEFT_CHECK(flow.tag == request.tag, flow.tag, request.tag);
   withdraw(flow_id.v);
   flow.latency = request.latency.ps;
-  if (request.shares.empty()) {
-    deliveries_.add(now_ + flow.latency, flow_id.v);
-    return;
-  }
-  flow.of_class = class_of(request);
-  join(flow.of_class, flow_id.v);
+  enter(flow_id.v, request, request.shares.empty());
 }
 
 }  // namespace weft

@@ -323,12 +323,18 @@ std::vector<std::uint32_t> Engine::waiting_cycle() const {
   return {};
 }
 
+bool Engine::holds_packets_of(std::uint32_t q, std::uint8_t c, std::uint32_t in,
+                              std::uint32_t deepest) const {
+  for (std::uint32_t k = queues_[q * options_.classes + c].head; k != kNone && deepest > 0;
+       k = packets_[k].next, --deepest) {
+    if (packets_[k].ingress == in) return true;
+  }
+  return false;
+}
+
 bool Engine::holds_packets_of(std::uint32_t q, std::uint32_t in) const {
   for (std::uint8_t c = 0; c < options_.classes; ++c) {
-    for (std::uint32_t k = queues_[q * options_.classes + c].head; k != kNone;
-         k = packets_[k].next) {
-      if (packets_[k].ingress == in) return true;
-    }
+    if (holds_packets_of(q, c, in, kNone)) return true;
   }
   return false;
 }

@@ -4,26 +4,12 @@
 // What is on the wire or queued in front of a cut port is lost, and so is what is still sent there, until set_wire() mends it.
 // The buffers it held are freed, the credit it took comes back. A flow that is given another way sends what is next by it; what
 // was lost comes again by the flow's recovery.
+#include <algorithm>
 #include <utility>
 
 #include "models/packet/packet_engine.hpp"
-#include "sim/core/check.hpp"
 
 namespace weft::packet {
-
-// The buffer of a packet that never leaves by the port it was queued for.
-void Engine::free_buffer(std::uint32_t p, const Packet& packet) {
-  if (packet.ingress == kNone) return;
-  if (ports_[packet.ingress].guard == Guard::credit) {
-    give_credit(packet.ingress, packet.traffic_class, packet.charge, now_);
-    return;
-  }
-  Port& port = ports_[p];
-  port.leaving_ingress = packet.ingress;
-  port.leaving_charge = packet.charge;
-  port.leaving_class = packet.traffic_class;
-  release(port);
-}
 
 void Engine::cut(std::uint32_t p, Time now) {
   now_ = std::max(now_, now);
@@ -37,25 +23,26 @@ void Engine::cut(std::uint32_t p, Time now) {
     --nodes_[port.to].eager;
     port.held &= static_cast<std::uint8_t>(~bit(c));
   }
-  std::uint32_t k = std::exchange(port.flight_head, kNone);
-  port.flight_tail = kNone;
-  while (k != kNone) {
-    const std::uint32_t next = packets_[k].next;
-    give_back_buffer(p, packets_[k]);
-    drop(p, k);
-    k = next;
-  }
-  for (std::uint8_t c = 0; c < options_.classes; ++c) {
-    Queue& from = queue(p, c);
-    k = std::exchange(from.head, kNone);
-    from.tail = kNone;
-    from.charge = 0;
+  const auto lose = [&](std::uint32_t k, auto free_buffer) {
     while (k != kNone) {
       const std::uint32_t next = packets_[k].next;
-      free_buffer(p, packets_[k]);
+      free_buffer(packets_[k]);
       drop(p, k);
       k = next;
     }
+  };
+  port.flight_tail = kNone;
+  lose(std::exchange(port.flight_head, kNone),
+       [&](const Packet& packet) { give_back_buffer(p, packet); });
+  for (std::uint8_t c = 0; c < options_.classes; ++c) {
+    Queue& from = queue(p, c);
+    from.tail = kNone;
+    from.charge = 0;
+    // These never leave by the port they were queued for.
+    lose(std::exchange(from.head, kNone), [&](const Packet& packet) {
+      leave_buffer(port, packet, now_);
+      if (port.leaving_ingress != kNone) release(port);
+    });
     if (port.source == kNone || sources_[port.source][c].empty())
       port.ready &= static_cast<std::uint8_t>(~bit(c));
   }

@@ -15,7 +15,7 @@ void Engine::note_queue(std::uint32_t p, Time when) {
 }
 
 // How far into a queue a packet of the paused link is looked for.
-constexpr int kDeepestLook = 64;
+constexpr std::uint32_t kDeepestLook = 64;
 
 // The longest queue of the switch in which packets that came by `in` wait.
 std::uint32_t Engine::blame(std::uint32_t in, std::uint8_t c, std::uint32_t out,
@@ -25,15 +25,10 @@ std::uint32_t Engine::blame(std::uint32_t in, std::uint8_t c, std::uint32_t out,
   for (std::uint32_t i = node.first; i < node.first + node.count; ++i) {
     const std::uint32_t q = node_ports_[i];
     const Queue& waiting = queue(q, c);
-    if (waiting.charge <= most) continue;
-    int left = kDeepestLook;
-    for (std::uint32_t k = waiting.head; k != kNone && left > 0; k = packets_[k].next, --left) {
-      if (packets_[k].ingress != in) continue;
-      cause = q;
-      most = waiting.charge;
-      flow = packets_[waiting.head].flow;
-      break;
-    }
+    if (waiting.charge <= most || !holds_packets_of(q, c, in, kDeepestLook)) continue;
+    cause = q;
+    most = waiting.charge;
+    flow = packets_[waiting.head].flow;
   }
   pauses_.sample(cause, flows_[flow].account);
   return cause;

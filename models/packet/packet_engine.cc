@@ -213,15 +213,7 @@ void Engine::commit(std::uint32_t p, Port& port, std::uint32_t k, Time start) {
   packet.when = Time{start.ps + head.ps + port.reach.ps};
   packet.lag = static_cast<std::uint32_t>(wire.ps - head.ps);
   port.busy_until = Time{start.ps + wire.ps};
-  if (packet.ingress != kNone) {
-    if (ports_[packet.ingress].guard == Guard::credit) {
-      give_credit(packet.ingress, packet.traffic_class, packet.charge, port.busy_until);
-    } else {
-      port.leaving_ingress = packet.ingress;
-      port.leaving_charge = packet.charge;
-      port.leaving_class = packet.traffic_class;
-    }
-  }
+  leave_buffer(port, packet, port.busy_until);
   packet.next = kNone;
   if (port.flight_head == kNone) {
     port.flight_head = k;

@@ -310,7 +310,20 @@ class Engine {
   std::int64_t dynamic_threshold(const Node& node) const;
   std::int64_t threshold(const Node& node, const PortSpec& spec) const;
   bool holds_packets_of(std::uint32_t q, std::uint32_t in) const;
+  bool holds_packets_of(std::uint32_t q, std::uint8_t c, std::uint32_t in,
+                        std::uint32_t deepest) const;  // among the first so many
   void give_credit(std::uint32_t in, std::uint8_t c, std::uint32_t charge, Time when);
+  // A packet is out of its switch at `end`: its credit goes back then, or the port remembers what to free.
+  void leave_buffer(Port& port, const Packet& packet, Time end) {
+    if (packet.ingress == kNone) return;
+    if (ports_[packet.ingress].guard == Guard::credit) {
+      give_credit(packet.ingress, packet.traffic_class, packet.charge, end);
+      return;
+    }
+    port.leaving_ingress = packet.ingress;
+    port.leaving_charge = packet.charge;
+    port.leaving_class = packet.traffic_class;
+  }
   void feed(std::uint32_t p, std::uint8_t c);
   void collect(Gate& gate, Time when);
   void become_eager(std::uint32_t in);
@@ -321,9 +334,6 @@ class Engine {
   void advance_all(std::uint32_t node, Time until, const Port* except = nullptr);
   void send_pauses();
   void drop(std::uint32_t port, std::uint32_t k);
-
-  // faults.cc
-  void free_buffer(std::uint32_t p, const Packet& packet);
 
   // trimming.cc
   bool trim(std::uint32_t in, std::uint32_t out, std::uint32_t k);
@@ -342,6 +352,7 @@ class Engine {
   void list(std::uint32_t f);
   void last_left(std::uint32_t f, Time when);
   void unlist(std::uint32_t f, std::uint32_t p);
+  void go_back(Flow& flow);
   bool lost(std::uint32_t f, const Packet& nak);
   bool receive(std::uint32_t in, std::uint32_t k);  // at the NIC; false when the packet is used up
   void take_in(std::uint32_t k);                    // at the endpoint

@@ -191,30 +191,24 @@ PacketNetwork::Way& PacketNetwork::way_of(const FlowRequest& request) {
 // ---- flows
 
 FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
-  std::uint32_t slot = 0;
+  std::uint32_t id = 0;
   if (free_slots_.empty()) {
-    slot = static_cast<std::uint32_t>(tags_.size());
-    tags_.emplace_back();
-    left_tags_.emplace_back();
-    extras_.emplace_back();
-    used_.emplace_back();
-    way_.emplace_back();
-    class_.emplace_back();
-    engine_flow_.emplace_back();
-    paused_before_.emplace_back();
+    id = static_cast<std::uint32_t>(slots_.size());
+    slots_.emplace_back();
   } else {
-    slot = free_slots_.back();
+    id = free_slots_.back();
     free_slots_.pop_back();
   }
-  used_[slot] = engine_flow_[slot] = kNone;
-  tags_[slot] = request.tag;
-  left_tags_[slot] = request.left_tag.value_or(0);
-  extras_[slot] = request.latency > request.wire ? request.latency - request.wire : Time{0};
+  Slot& slot = slots_[id];
+  slot.connection = slot.engine_flow = kNone;
+  slot.tag = request.tag;
+  slot.left_tag = request.left_tag.value_or(0);
+  slot.extra = request.latency > request.wire ? request.latency - request.wire : Time{0};
   if (request.shares.empty() || request.size.count <= 0) {
-    if (request.left_tag) late_.push({now, order_++, *request.left_tag, slot});
-    late_.push({now + request.latency, order_++, request.tag, slot});
-    free_slots_.push_back(slot);
-    return FlowId{slot};
+    if (request.left_tag) late_.push({now, order_++, *request.left_tag, id});
+    late_.push({now + request.latency, order_++, request.tag, id});
+    free_slots_.push_back(id);
+    return FlowId{id};
   }
   Way& way = way_of(request);
   packet::FlowSpec flow;
@@ -222,15 +216,11 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
   flow.path = way.path;
   flow.cap = request.cap;
   flow.label = mix64(request.way + 1);
-  flow.tag = slot;
+  flow.tag = id;
   flow.account = request.tag;
-  way_[slot] = &way;
-  flow.traffic_class = class_[slot] = request.traffic_class;
-  paused_before_[slot].clear();
-  if (!engine_.pauses().empty()) {
-    for (const std::uint32_t p : way.pausable)
-      paused_before_[slot].push_back(engine_.paused(p, flow.traffic_class));
-  }
+  slot.way = &way;
+  flow.traffic_class = slot.traffic_class = request.traffic_class;
+  remember_pauses(slot);
   flow.tell_left = request.left_tag.has_value();
   if (way.transport) {
     flow.back = way.back;
@@ -257,31 +247,32 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
       flow.window = static_cast<std::uint32_t>(
           std::clamp<std::int64_t>(spec_.window->count / grain_, least, packet::kNone / 2));
     }
-    used_[slot] = control(flow, way, now);
+    slot.connection = control(flow, way, now);
   } else {
     flow.ack_every = 0;
   }
-  engine_flow_[slot] = engine_.start(std::move(flow), now);
-  return FlowId{slot};
+  slot.engine_flow = engine_.start(std::move(flow), now);
+  return FlowId{id};
 }
 
 // Takes over what has ended in the engine.
 void PacketNetwork::gather() {
   for (const packet::FlowEnd& end : engine_.ended()) {
-    const auto slot = static_cast<std::uint32_t>(end.tag);
+    const auto id = static_cast<std::uint32_t>(end.tag);
+    Slot& slot = slots_[id];
     if (end.left) {
-      done_.push_back({FlowId{slot}, left_tags_[slot], end.when});
+      done_.push_back({FlowId{id}, slot.left_tag, end.when});
       continue;
     }
-    if (used_[slot] != kNone) connections_[used_[slot]].busy = false;
+    if (slot.connection != kNone) connections_[slot.connection].busy = false;
     note_pauses(slot);
-    engine_flow_[slot] = kNone;
-    if (extras_[slot].ps > 0) {
-      late_.push({end.when + extras_[slot], order_++, tags_[slot], slot});
+    slot.engine_flow = kNone;
+    if (slot.extra.ps > 0) {
+      late_.push({end.when + slot.extra, order_++, slot.tag, id});
     } else {
-      done_.push_back({FlowId{slot}, tags_[slot], end.when});
+      done_.push_back({FlowId{id}, slot.tag, end.when});
     }
-    free_slots_.push_back(slot);
+    free_slots_.push_back(id);
   }
   if (!engine_.ended().empty()) engine_.check_conservation();
   engine_.ended().clear();
@@ -332,14 +323,12 @@ void PacketNetwork::set_capacity(std::uint32_t resource, Bandwidth capacity, Tim
 }
 
 void PacketNetwork::reroute(FlowId id, const FlowRequest& request, Time now) {
-  const std::uint32_t slot = id.v;
-  if (engine_flow_[slot] == kNone || request.shares.empty()) return;
+  Slot& slot = slots_[id.v];
+  if (slot.engine_flow == kNone || request.shares.empty()) return;
   const Way& way = way_of(request);
-  if (!engine_.reroute(engine_flow_[slot], way.path, way.back, now)) return;
-  way_[slot] = &way;
-  paused_before_[slot].clear();
-  for (const std::uint32_t p : way.pausable)
-    paused_before_[slot].push_back(engine_.paused(p, class_[slot]));
+  if (!engine_.reroute(slot.engine_flow, way.path, way.back, now)) return;
+  slot.way = &way;
+  remember_pauses(slot);
 }
 
 // ---- what happened

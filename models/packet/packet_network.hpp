@@ -65,6 +65,16 @@ class PacketNetwork final : public NetworkModel {
     std::vector<std::uint32_t> connections;
     std::vector<std::uint32_t> pausable;  // ports that PFC may stop
   };
+  // Of a running flow.
+  struct Slot {
+    std::uint64_t tag = 0, left_tag = 0;
+    Time extra{0};
+    std::uint32_t connection = packet::kNone;
+    std::uint32_t engine_flow = packet::kNone;  // kNone: ended
+    const Way* way = nullptr;
+    std::uint8_t traffic_class = 0;
+    std::vector<Time> paused_before;  // by pausable port of the way; empty: never
+  };
   struct Late {
     Time when;
     std::uint64_t order, tag;
@@ -90,7 +100,8 @@ class PacketNetwork final : public NetworkModel {
   bool crosses_network(LinkId link) const;
   void setting(std::string name, std::string value, std::string source);
   void gather();
-  void note_pauses(std::uint32_t slot);
+  void remember_pauses(Slot& slot) const;
+  void note_pauses(const Slot& slot);
 
   const Fabric& fabric_;
   const PacketSpec& spec_;
@@ -102,14 +113,7 @@ class PacketNetwork final : public NetworkModel {
   std::map<std::uint32_t, Way> ways_;
   std::vector<FlowDone> done_;
   std::priority_queue<Late, std::vector<Late>, std::greater<>> late_;
-  // Of running flows, by slot.
-  std::vector<std::uint64_t> tags_, left_tags_;
-  std::vector<Time> extras_;
-  std::vector<std::uint32_t> used_;  // connection
-  std::vector<const Way*> way_;
-  std::vector<std::uint8_t> class_;
-  std::vector<std::uint32_t> engine_flow_;        // kNone: ended
-  std::vector<std::vector<Time>> paused_before_;  // by pausable port of the way; empty: never
+  std::vector<Slot> slots_;
   std::unordered_map<std::uint64_t, FlowObserved> paused_flows_;
   std::vector<Connection> connections_;
   std::vector<std::uint32_t> free_slots_;

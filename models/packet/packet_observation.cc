@@ -14,22 +14,29 @@ bool PacketNetwork::watch(std::uint32_t resource, Time every) {
   return true;
 }
 
-// How long the links of its way were stopped while the flow ran.
-void PacketNetwork::note_pauses(std::uint32_t slot) {
+void PacketNetwork::remember_pauses(Slot& slot) const {
+  slot.paused_before.clear();
   if (engine_.pauses().empty()) return;
-  const Way& way = *way_[slot];
+  for (const std::uint32_t p : slot.way->pausable)
+    slot.paused_before.push_back(engine_.paused(p, slot.traffic_class));
+}
+
+// How long the links of its way were stopped while the flow ran.
+void PacketNetwork::note_pauses(const Slot& slot) {
+  if (engine_.pauses().empty()) return;
+  const Way& way = *slot.way;
   FlowObserved seen;
   for (std::size_t i = 0; i < way.pausable.size(); ++i) {
-    const Time before = paused_before_[slot].empty() ? Time{0} : paused_before_[slot][i];
-    const Time paused = engine_.paused(way.pausable[i], class_[slot]) - before;
+    const Time before = slot.paused_before.empty() ? Time{0} : slot.paused_before[i];
+    const Time paused = engine_.paused(way.pausable[i], slot.traffic_class) - before;
     if (paused <= seen.paused) continue;
     seen.paused = paused;
     seen.paused_at = way.pausable[i];
   }
   if (seen.paused.ps > 0) {
-    paused_flows_[tags_[slot]] = seen;
+    paused_flows_[slot.tag] = seen;
   } else {
-    paused_flows_.erase(tags_[slot]);
+    paused_flows_.erase(slot.tag);
   }
 }
 

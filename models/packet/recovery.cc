@@ -7,14 +7,17 @@
 
 namespace weft::packet {
 
+void Engine::go_back(Flow& flow) {
+  counters_.retransmitted += flow.next - flow.acked;
+  flow.next = flow.acked;
+  ++flow.turn;  // the same way again might end the same
+}
+
 // True when a second try was lost.
 bool Engine::lost(std::uint32_t f, const Packet& nak) {
   Flow& flow = flows_[f];
-  const auto again = [&](std::uint32_t packets) { counters_.retransmitted += packets; };
   if (flow.recovery == Recovery::go_back_n) {
-    if (flow.next > flow.acked) again(flow.next - flow.acked);
-    flow.next = flow.acked;
-    ++flow.turn;
+    go_back(flow);
     return false;
   }
   if (flow.recovery != Recovery::selective) return false;
@@ -25,7 +28,7 @@ bool Engine::lost(std::uint32_t f, const Packet& nak) {
   for (std::uint32_t seq = std::max(flow.acked, flow.searched); seq < beyond; ++seq) {
     if (has(flow.known, seq)) continue;
     flow.resend.push_back(seq);
-    again(1);
+    ++counters_.retransmitted;
   }
   flow.searched = std::max(flow.searched, beyond);
   // What was sent after the second try of the first gap has arrived: that try is lost too (RFC 8985, RACK).
@@ -34,7 +37,7 @@ bool Engine::lost(std::uint32_t f, const Packet& nak) {
     return false;
   flow.head_sent = Time{-1};
   flow.resend.push_back(flow.acked);
-  again(1);
+  ++counters_.retransmitted;
   return true;
 }
 
@@ -50,9 +53,7 @@ void Engine::on_timeout(const Event& event) {
     flow.granted = flow.used + 1;  // of a pulled flow: the pull was lost too
     const std::uint32_t next = flow.next;
     if (flow.recovery == Recovery::go_back_n) {
-      counters_.retransmitted += flow.next - flow.acked;
-      flow.next = flow.acked;
-      ++flow.turn;  // the same way again might end the same
+      go_back(flow);
     } else {
       flow.resend.clear();
       flow.resent = 0;

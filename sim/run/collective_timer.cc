@@ -110,12 +110,8 @@ CollectiveTimer::CollectiveTimer(const Fabric& fabric, Routes& routes, Collectiv
 double CollectiveTimer::seconds(CollectiveKind kind, double bytes,
                                 const std::vector<Lockstep::Group>& groups) {
   const Bytes size{static_cast<std::int64_t>(std::ceil(bytes))};
-  std::uint64_t members = mix64(groups.size());
-  for (const auto& group : groups) {
-    members = mix64(members ^ group.size());
-    for (const NodeId gpu : group) members = mix64(members ^ gpu.v);
-  }
-  const auto [known, fresh] = known_.try_emplace({kind, size.count, members}, 0);
+  const auto [known, fresh] =
+      known_.try_emplace({kind, size.count, Lockstep::members_of(groups)}, 0);
   if (fresh) {
     known->second =
         run([&](Lockstep& lockstep) { return lockstep.collective(kind, size, groups); });

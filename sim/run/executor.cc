@@ -20,7 +20,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
                    std::vector<Rerouting> reroutes) {
   jobs_ = jobs;
   plan_ = &workload_;
-  first_way_[plan_] = 0;
+  first_way_[plan_] = way_base_ = 0;
   auto ways = static_cast<std::uint32_t>(workload_.ways.size());
   for (const Rerouting& rerouting : reroutes) {
     if (first_way_.try_emplace(rerouting.plan, ways).second)
@@ -181,7 +181,7 @@ FlowRequest Executor::request_of(OpId op) const {
     request.left_tag = op.v;
     request.tag = op.v + 1;
   }
-  request.way = first_way_.at(plan_) + operation.way;
+  request.way = way_base_ + operation.way;
   request.wire = way.wire;
   request.traffic_class = jobs_[job_of_[op.v]].traffic_class;
   return request;
@@ -189,6 +189,7 @@ FlowRequest Executor::request_of(OpId op) const {
 
 void Executor::reroute(const Rerouting& rerouting, Time now) {
   const Workload& before = *std::exchange(plan_, rerouting.plan);
+  way_base_ = first_way_.at(plan_);
   for (std::uint32_t i = 0; i < workload_.operations.size(); ++i) {
     const Operation& operation = workload_.operations[OpId{i}];
     // A flow that tells when it has left is on its way until its arrival, the operation behind it.

@@ -97,6 +97,7 @@ class Executor {
   std::vector<ScheduledChange> changes_;
   const Workload* plan_ = nullptr;                      // whose ways are taken
   std::map<const Workload*, std::uint32_t> first_way_;  // ways of all plans are numbered in a row
+  std::uint32_t way_base_ = 0;                          // of plan_
   IdVector<OpId, FlowId> flows_;                        // running ones; with reroutes only
   std::vector<OpId> finished_;                          // at this instant, not yet settled
   EventQueue<> queue_;

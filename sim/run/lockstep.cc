@@ -119,6 +119,15 @@ void Lockstep::take(Pattern& pattern, const PlannedCollective& plan, const Group
   }
 }
 
+std::uint64_t Lockstep::members_of(const std::vector<Group>& groups) {
+  std::uint64_t members = mix64(groups.size());
+  for (const Group& group : groups) {
+    members = mix64(members ^ group.size());
+    for (const NodeId gpu : group) members = mix64(members ^ gpu.v);
+  }
+  return members;
+}
+
 std::uint32_t Lockstep::collective(CollectiveKind kind, Bytes size,
                                    const std::vector<Group>& groups) {
   return add(kind, size, groups, false);
@@ -134,11 +143,7 @@ std::uint32_t Lockstep::sends(Bytes size, const std::vector<Pair>& pairs) {
 std::uint32_t Lockstep::add(CollectiveKind kind, Bytes size, const std::vector<Group>& groups,
                             bool one_way) {
   WEFT_CHECK(!classes_, patterns_.size());
-  std::uint64_t members = mix64(groups.size());
-  for (const Group& group : groups) {
-    members = mix64(members ^ group.size());
-    for (const NodeId gpu : group) members = mix64(members ^ gpu.v);
-  }
+  const std::uint64_t members = members_of(groups);
   const auto next = static_cast<std::uint32_t>(patterns_.size());
   const auto [known, fresh] = known_.try_emplace({kind, size.count, one_way, members}, next);
   if (!fresh) return known->second;

@@ -41,6 +41,9 @@ class Lockstep {
   Lockstep(Routes& routes, Workload& workload, CollectivePlanner planner, bool packets)
       : routes_(routes), workload_(workload), planner_(std::move(planner)), packets_(packets) {}
 
+  // Of who takes part, in order.
+  static std::uint64_t members_of(const std::vector<Group>& groups);
+
   // Groups of one rank do nothing. The same call again is the same pattern. Throws InputError, LimitReached.
   std::uint32_t collective(CollectiveKind kind, Bytes size, const std::vector<Group>& groups);
   // A message of `size` for every pair at once.

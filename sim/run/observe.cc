@@ -60,6 +60,15 @@ double seconds_between(const OperationTimes& first, const OperationTimes& last) 
   return (last.finished - first.started).seconds();
 }
 
+// Sorts by a member, the most first, and returns how many were cut off.
+template <class T, class Member>
+std::size_t keep_most(std::vector<T>& all, std::size_t top, Member by) {
+  std::ranges::stable_sort(all, std::ranges::greater{}, by);
+  const std::size_t cut = all.size() > top ? all.size() - top : 0;
+  all.resize(all.size() - cut);
+  return cut;
+}
+
 }  // namespace
 
 std::vector<LinkId> watched_links(const Fabric& fabric, const Scenario& scenario,
@@ -194,11 +203,7 @@ ObservedReport Observer::report(std::size_t top) const {
     return fabric_.name(fabric_.link(LinkId{link}).to);
   };
   std::vector<PauseEdge> edges = seen_.pauses;
-  std::ranges::stable_sort(edges, std::ranges::greater{}, &PauseEdge::time);
-  if (edges.size() > top) {
-    out.pauses_cut = edges.size() - top;
-    edges.resize(top);
-  }
+  out.pauses_cut = keep_most(edges, top, &PauseEdge::time);
   for (const PauseEdge& edge : edges) {
     out.pauses.push_back({fabric_.name(LinkId{edge.paused}), far_end(edge.paused),
                           fabric_.name(LinkId{edge.cause}), edge.pauses, edge.time.seconds(),
@@ -218,11 +223,7 @@ ObservedReport Observer::report(std::size_t top) const {
                              fabric_.name(LinkId{root}), names_of(root)});
     }
   }
-  std::ranges::stable_sort(out.victims, std::ranges::greater{}, &VictimReport::share);
-  if (out.victims.size() > top) {
-    out.victims_cut = out.victims.size() - top;
-    out.victims.resize(top);
-  }
+  out.victims_cut = keep_most(out.victims, top, &VictimReport::share);
   return out;
 }
 

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/check.hpp"
 #include "sim/run/jobs.hpp"
 
 namespace weft {

@@ -86,21 +86,19 @@ void read_model_keys(JobSpec& job, const Json& written, Diagnostics& out) {
   refuse("repeat", foreign,
          trains ? R"("steps": {"measure": 8})" : R"("requests": {"count": 100})");
   const std::size_t before = out.error_count();
-  InferenceSpec spec;
+  const auto keep = [&](auto spec, auto& into, JobKind kind) {
+    if (out.error_count() != before || has_problems(job, out)) return;
+    if (spec.gpus > 0) job.gpus = spec.gpus;
+    job.kind = kind;
+    into = std::move(spec);
+  };
   if (serves) {
-    spec = read_inference(written, job.pointer, job.training_keys, job.inference_keys, job.gpus,
-                          job.placement.order, out);
+    keep(read_inference(written, job.pointer, job.training_keys, job.inference_keys, job.gpus,
+                        job.placement.order, out),
+         job.inference, JobKind::inference);
   } else {
-    static_cast<TrainingSpec&>(spec) =
-        read_training(written, job.pointer, job.training_keys, job.gpus, job.placement.order, out);
-  }
-  if (out.error_count() != before || has_problems(job, out)) return;
-  if (spec.gpus > 0) job.gpus = spec.gpus;
-  job.kind = serves ? JobKind::inference : JobKind::training;
-  if (serves) {
-    job.inference = std::move(spec);
-  } else {
-    job.training = std::move(spec);
+    keep(read_training(written, job.pointer, job.training_keys, job.gpus, job.placement.order, out),
+         job.training, JobKind::training);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include "tests/properties/random_machines.hpp"
 #include "tests/support/tiny.hpp"
 
 namespace weft {
@@ -19,11 +20,8 @@ namespace {
 // Each case is a run at two levels or three.
 [[maybe_unused]] const int kFewerCases = setenv("RC_PARAMS", "max_success=40", 0);
 
-template <class T>
-T any_of(std::initializer_list<T> values) {
-  return *rc::gen::elementOf(std::vector<T>(values));
-}
-int between(int low, int high) { return *rc::gen::inRange(low, high + 1); }
+using properties::any_of;
+using properties::between;
 
 struct Machine {
   const char *nic, *cable, *chassis;
@@ -72,25 +70,26 @@ std::vector<LinkId> in_order(const Fabric& fabric, const std::vector<Share>& sha
   return out;
 }
 
-Time on_wire(const Fabric& fabric, const Link& link, std::int64_t bytes) {
+// Wire bits per second, headers included.
+Bandwidth raw_rate(const Fabric& fabric, const Link& link) {
   const LinkLaw& law = fabric.laws()[link.law];
-  if (law.payload.count == 0) return transfer_time(Bytes{bytes}, link.rate);
-  const std::int64_t packets = (bytes + law.payload.count - 1) / law.payload.count;
+  if (law.payload.count == 0) return link.rate;
   const double raw = static_cast<double>(link.rate.bps) *
                      static_cast<double>(law.payload.count + law.overhead.count) /
                      law.payload.value();
-  return transfer_time(Bytes{bytes + packets * law.overhead.count},
-                       Bandwidth{static_cast<std::int64_t>(raw + 0.5)});
+  return Bandwidth{static_cast<std::int64_t>(raw + 0.5)};
+}
+
+Time on_wire(const Fabric& fabric, const Link& link, std::int64_t bytes) {
+  const LinkLaw& law = fabric.laws()[link.law];
+  const std::int64_t packets =
+      law.payload.count == 0 ? 0 : (bytes + law.payload.count - 1) / law.payload.count;
+  return transfer_time(Bytes{bytes + packets * law.overhead.count}, raw_rate(fabric, link));
 }
 
 Time header(const Fabric& fabric, const Link& link) {
   constexpr std::int64_t kHeader = 64;
-  const LinkLaw& law = fabric.laws()[link.law];
-  double raw = static_cast<double>(link.rate.bps);
-  if (law.payload.count > 0) {
-    raw *= static_cast<double>(law.payload.count + law.overhead.count) / law.payload.value();
-  }
-  return transfer_time(Bytes{kHeader}, Bandwidth{static_cast<std::int64_t>(raw + 0.5)});
+  return transfer_time(Bytes{kHeader}, raw_rate(fabric, link));
 }
 
 // A packet leaves a port when it may and the one before it has left. It may when it has arrived (behind the header where the

@@ -273,15 +273,10 @@ FlowId FluidNetwork::start(const FlowRequest& request, Time now) {
   move_to(now);
   const std::uint32_t id = new_flow();
   const bool instant = request.size.count <= 0 || request.shares.empty();
-  Flow& flow = flows_[id];
-  flow = {.target = 0,
-          .size = request.size.value(),
-          .latency = request.latency.ps,
-          .tag = request.tag,
-          .order = started_++,
-          .of_class = kNone,
-          .child = kNone,
-          .sibling = kNone};
+  flows_[id] = {.size = request.size.value(),
+                .latency = request.latency.ps,
+                .tag = request.tag,
+                .order = started_++};
   enter(id, request, instant);
   return FlowId{id};
 }

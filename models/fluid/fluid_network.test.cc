@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/fluid/fluid_network.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "sim/core/check.hpp"
 
@@ -32,12 +32,7 @@ struct CapacityChange {
 };
 
 FlowRequest request_of(const Message& m, std::uint64_t tag) {
-  return {.shares = m.shares,
-          .size = m.size,
-          .latency = m.latency,
-          .cap = m.cap,
-          .fairness = m.fairness,
-          .tag = tag};
+  return {.shares = m.shares, .size = m.size, .latency = m.latency, .cap = m.cap, .fairness = m.fairness, .tag = tag};
 }
 
 FlowId send(FluidNetwork& network, const Message& m, std::uint64_t tag = 0) {
@@ -84,8 +79,7 @@ std::vector<Time> simulate(FluidNetwork& network, const std::vector<Message>& me
 
 // The oracle: no classes, no memory; at each event all rates anew by textbook filling, in long double; only an
 // instant of completion is rounded up to a picosecond.
-std::vector<Time> simulate_naively(std::vector<Bandwidth> capacities,
-                                   const std::vector<Message>& messages,
+std::vector<Time> simulate_naively(std::vector<Bandwidth> capacities, const std::vector<Message>& messages,
                                    const std::vector<CapacityChange>& changes) {
   using Real = long double;
   std::vector<Time> when(messages.size(), Time::never());
@@ -118,29 +112,23 @@ std::vector<Time> simulate_naively(std::vector<Bandwidth> capacities,
       }
       for (std::size_t i = 0; i < messages.size(); ++i) {
         if (!frozen[i] && messages[i].cap.bps > 0) {
-          least = std::min(least,
-                           static_cast<Real>(messages[i].cap.bps) / 8e12L / messages[i].fairness);
+          least = std::min(least, static_cast<Real>(messages[i].cap.bps) / 8e12L / messages[i].fairness);
         }
       }
       for (std::size_t i = 0; i < messages.size(); ++i) {
         if (frozen[i]) continue;
         bool stop = messages[i].cap.bps > 0 &&
-                    static_cast<Real>(messages[i].cap.bps) / 8e12L / messages[i].fairness <=
-                        least * (1 + 1e-15L);
-        for (const Share& share : messages[i].shares)
-          stop |= level[share.resource] <= least * (1 + 1e-14L);
+                    static_cast<Real>(messages[i].cap.bps) / 8e12L / messages[i].fairness <= least * (1 + 1e-15L);
+        for (const Share& share : messages[i].shares) stop |= level[share.resource] <= least * (1 + 1e-14L);
         if (stop) rate[i] = least * messages[i].fairness, frozen[i] = true;
       }
     }
     Real next = 1e300L;
     for (std::size_t i = 0; i < messages.size(); ++i) {
-      if (running[i] && rate[i] > 0)
-        next = std::min(next, std::ceil(now + left[i] / rate[i] - 1e-6L));
+      if (running[i] && rate[i] > 0) next = std::min(next, std::ceil(now + left[i] / rate[i] - 1e-6L));
     }
-    if (next_message < messages.size())
-      next = std::min(next, static_cast<Real>(messages[next_message].start.ps));
-    if (next_change < changes.size())
-      next = std::min(next, static_cast<Real>(changes[next_change].when.ps));
+    if (next_message < messages.size()) next = std::min(next, static_cast<Real>(messages[next_message].start.ps));
+    if (next_change < changes.size()) next = std::min(next, static_cast<Real>(changes[next_change].when.ps));
     if (next > 1e299L) return when;
     for (std::size_t i = 0; i < messages.size(); ++i) {
       if (running[i]) left[i] -= rate[i] * (next - now);
@@ -152,13 +140,10 @@ std::vector<Time> simulate_naively(std::vector<Bandwidth> capacities,
         when[i] = Time{static_cast<std::int64_t>(now)} + messages[i].latency;
       }
     }
-    for (; next_change < changes.size() && static_cast<Real>(changes[next_change].when.ps) <= now;
-         ++next_change) {
+    for (; next_change < changes.size() && static_cast<Real>(changes[next_change].when.ps) <= now; ++next_change) {
       capacities[changes[next_change].resource] = changes[next_change].capacity;
     }
-    for (; next_message < messages.size() &&
-           static_cast<Real>(messages[next_message].start.ps) <= now;
-         ++next_message) {
+    for (; next_message < messages.size() && static_cast<Real>(messages[next_message].start.ps) <= now; ++next_message) {
       running[next_message] = true;
     }
   }
@@ -181,10 +166,8 @@ TEST(FluidNetwork, EqualFlowsShareALinkEqually) {
     for (const std::int64_t n : {2, 3, 7, 1000}) {
       for (const Bandwidth rate : {400_Gbps, Bandwidth{145'588'235'294}}) {
         FluidNetwork network(std::vector<Bandwidth>{rate}, {.merge_classes = merge});
-        for (std::int64_t i = 0; i < n; ++i)
-          send(network, {{{0, 1}}, 4_MiB, {0}, 1_us}, static_cast<std::uint64_t>(i));
-        for (const auto& [tag, when] : drain(network))
-          EXPECT_EQ(when, 1_us + transfer_time(4_MiB * n, rate)) << tag;
+        for (std::int64_t i = 0; i < n; ++i) send(network, {{{0, 1}}, 4_MiB, {0}, 1_us}, static_cast<std::uint64_t>(i));
+        for (const auto& [tag, when] : drain(network)) EXPECT_EQ(when, 1_us + transfer_time(4_MiB * n, rate)) << tag;
       }
     }
   }
@@ -255,8 +238,7 @@ TEST(FluidNetwork, FlowsOfOneInstantAreReportedInOrderOfStart) {
   std::vector<FlowDone> done;
   for (int round = 0; round < 3; ++round) {
     const Time now = network.next_event() == Time::never() ? Time{round * 1'000'000} : Time{0};
-    for (std::uint32_t i = 0; i < 8; ++i)
-      send(network, {{{(i * 5 + static_cast<std::uint32_t>(round)) % 8, 1}}, 1_KB, now, {0}}, i);
+    for (std::uint32_t i = 0; i < 8; ++i) send(network, {{{(i * 5 + static_cast<std::uint32_t>(round)) % 8, 1}}, 1_KB, now, {0}}, i);
     done.clear();
     network.advance(network.next_event(), done);
     ASSERT_EQ(done.size(), 8);
@@ -266,8 +248,7 @@ TEST(FluidNetwork, FlowsOfOneInstantAreReportedInOrderOfStart) {
 
 TEST(FluidNetwork, CapacityChangesMidFlight) {
   FluidNetwork network(kLink);
-  const auto when =
-      simulate(network, {{{{0, 1}}, 100_KB, {0}, {0}}}, {{1_us, 0, 100_Gbps}, {3_us, 0, 200_Gbps}});
+  const auto when = simulate(network, {{{{0, 1}}, 100_KB, {0}, {0}}}, {{1_us, 0, 100_Gbps}, {3_us, 0, 200_Gbps}});
   EXPECT_EQ(when[0], 4_us);  // 50 KB + 25 KB, and 25 KB at 25 GB/s
 }
 
@@ -298,8 +279,7 @@ TEST(FluidNetwork, FlowsOfDifferentInstantsNeedNoAdvanceBetween) {
 TEST(FluidNetwork, AllToAllOfEqualSizesEndsInOneEvent) {
   for (const bool merge : {true, false}) {
     const std::uint32_t n = 37;
-    FluidNetwork network(std::vector<Bandwidth>(2 * n, Bandwidth{123'456'789'011}),
-                         {.merge_classes = merge});
+    FluidNetwork network(std::vector<Bandwidth>(2 * n, Bandwidth{123'456'789'011}), {.merge_classes = merge});
     for (std::uint32_t i = 0; i < n; ++i) {
       for (std::uint32_t j = 0; j < n; ++j) {
         if (i != j) send(network, {{{i, 1}, {n + j, 1}}, 999_KB, {0}, {0}});
@@ -324,9 +304,7 @@ Case random_case(std::uint64_t seed) {
   Case out;
   const std::size_t resources = 1 + luck.below(10);
   const bool equal = luck.below(2) == 0;
-  for (std::size_t r = 0; r < resources; ++r)
-    out.capacities.push_back(
-        {equal ? 400'000'000'000 : static_cast<std::int64_t>(1 + luck.below(400)) * 1'000'000'007});
+  for (std::size_t r = 0; r < resources; ++r) out.capacities.push_back({equal ? 400'000'000'000 : static_cast<std::int64_t>(1 + luck.below(400)) * 1'000'000'007});
   const std::size_t kinds = 1 + luck.below(8);
   std::vector<Message> kind(kinds);
   for (Message& m : kind) {
@@ -338,8 +316,7 @@ Case random_case(std::uint64_t seed) {
       for (const Share& share : m.shares) known |= share.resource == r;
       if (!known) m.shares.push_back({r, weights[luck.below(6)]});
     }
-    if (luck.below(4) == 0)
-      m.cap = {static_cast<std::int64_t>(1 + luck.below(200)) * 1'000'000'000};
+    if (luck.below(4) == 0) m.cap = {static_cast<std::int64_t>(1 + luck.below(200)) * 1'000'000'000};
     if (luck.below(3) == 0) m.fairness = static_cast<double>(1 + luck.below(4)) / 2;
     m.latency = {static_cast<std::int64_t>(luck.below(3) * 700'000)};
   }
@@ -352,14 +329,9 @@ Case random_case(std::uint64_t seed) {
     out.messages.push_back(m);
   }
   if (luck.below(2) == 0) {
-    for (Time when{5'000'000}; when < now;
-         when += Time{static_cast<std::int64_t>(1 + luck.below(60'000'000))}) {
+    for (Time when{5'000'000}; when < now; when += Time{static_cast<std::int64_t>(1 + luck.below(60'000'000))}) {
       const auto r = static_cast<std::uint32_t>(luck.below(resources));
-      out.changes.push_back(
-          {when, r,
-           luck.below(6) == 0
-               ? Bandwidth{0}
-               : Bandwidth{static_cast<std::int64_t>(1 + luck.below(400)) * 1'000'000'000}});
+      out.changes.push_back({when, r, luck.below(6) == 0 ? Bandwidth{0} : Bandwidth{static_cast<std::int64_t>(1 + luck.below(400)) * 1'000'000'000}});
     }
     for (std::uint32_t r = 0; r < resources; ++r) out.changes.push_back({now + 1_ms, r, 100_Gbps});
   }
@@ -389,18 +361,13 @@ TEST(FluidNetwork, LargeConnectedCasesAgreeWithANaiveSimulation) {
     for (std::uint32_t i = 0; i < n; ++i) {
       for (std::uint32_t j = 0; j < n; ++j) {
         Message m{{{i, 1}, {n + j, seed % 2 == 0 ? 1.0 : 0.5 + static_cast<double>(luck.below(3))}},
-                  {static_cast<std::int64_t>(100'000 + luck.below(900'000))},
-                  now,
-                  1_us};
-        if (seed > 3 && luck.below(5) == 0)
-          m.cap = {static_cast<std::int64_t>(1 + luck.below(60)) * 1'000'000'000};
-        if (seed % 3 == 2 && luck.below(8) == 0)
-          now += Time{static_cast<std::int64_t>(luck.below(3'000'000))};
+                  {static_cast<std::int64_t>(100'000 + luck.below(900'000))}, now, 1_us};
+        if (seed > 3 && luck.below(5) == 0) m.cap = {static_cast<std::int64_t>(1 + luck.below(60)) * 1'000'000'000};
+        if (seed % 3 == 2 && luck.below(8) == 0) now += Time{static_cast<std::int64_t>(luck.below(3'000'000))};
         c.messages.push_back(m);
       }
     }
-    if (seed > 2)
-      c.changes = {{now + 20_us, 3, 100_Gbps}, {now + 40_us, 3, {0}}, {now + 60_us, 3, 800_Gbps}};
+    if (seed > 2) c.changes = {{now + 20_us, 3, 100_Gbps}, {now + 40_us, 3, {0}}, {now + 60_us, 3, 800_Gbps}};
     FluidNetwork network(c.capacities, {.merge_classes = seed % 2 == 0});
     const std::vector<Time> mine = simulate(network, c.messages, c.changes);
     const std::vector<Time> naive = simulate_naively(c.capacities, c.messages, c.changes);
@@ -413,10 +380,8 @@ TEST(FluidNetwork, LargeConnectedCasesAgreeWithANaiveSimulation) {
 TEST(FluidNetwork, MergedUnmergedAndRememberedAgree) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const Case c = random_case(seed);
-    FluidNetwork merged(c.capacities, {true, true}), forgetful(c.capacities, {true, false}),
-        single(c.capacities, {false, false});
-    const std::vector<Time> a = simulate(merged, c.messages, c.changes),
-                            b = simulate(forgetful, c.messages, c.changes),
+    FluidNetwork merged(c.capacities, {true, true}), forgetful(c.capacities, {true, false}), single(c.capacities, {false, false});
+    const std::vector<Time> a = simulate(merged, c.messages, c.changes), b = simulate(forgetful, c.messages, c.changes),
                             d = simulate(single, c.messages, c.changes);
     for (std::size_t i = 0; i < a.size(); ++i) {
       ASSERT_LE(std::abs(a[i].ps - b[i].ps), 1) << "seed " << seed << " flow " << i;
@@ -437,16 +402,15 @@ TEST(FluidNetwork, EveryByteCrossesEveryResourceAndNoneIsOverloaded) {
     }
     for (std::uint32_t r = 0; r < expected.size(); ++r) {
       ASSERT_NEAR(network.carried_bytes(r), expected[r], 1e-9 * expected[r]);
-      ASSERT_LE(network.carried_bytes(r), static_cast<double>(network.busy_time(r).ps) *
-                                              c.capacities[r].bytes_per_ps() * (1 + 1e-9));
+      ASSERT_LE(network.carried_bytes(r),
+                static_cast<double>(network.busy_time(r).ps) * c.capacities[r].bytes_per_ps() * (1 + 1e-9));
     }
   }
 }
 
 TEST(FluidNetwork, CarriedBytesGrowWithTime) {
   FluidNetwork network(kLink);
-  for (std::uint64_t i = 0; i < 3; ++i)
-    send(network, {{{0, 1}}, 50_KB * static_cast<std::int64_t>(i + 1), {0}, {0}}, i);
+  for (std::uint64_t i = 0; i < 3; ++i) send(network, {{{0, 1}}, 50_KB * static_cast<std::int64_t>(i + 1), {0}, {0}}, i);
   std::vector<FlowDone> done;
   for (std::int64_t t = 0; t <= 6'000'000; t += 250'000) {
     while (network.next_event().ps < t) network.advance(network.next_event(), done);
@@ -462,8 +426,7 @@ TEST(FluidNetwork, RepeatedPhasesAreSolvedOnce) {
   Time length{0};
   for (int phase = 0; phase < 20; ++phase) {
     for (std::uint32_t i = 0; i < 6; ++i) {
-      for (std::uint32_t j = 6; j < 12; ++j)
-        send(network, {{{i, 1}, {j, 1.0 + (i + j) % 2}}, 1_MiB, now, {0}}, i);
+      for (std::uint32_t j = 6; j < 12; ++j) send(network, {{{i, 1}, {j, 1.0 + (i + j) % 2}}, 1_MiB, now, {0}}, i);
     }
     std::vector<FlowDone> done;
     while (network.next_event() < Time::never()) {

@@ -100,7 +100,7 @@ std::unique_ptr<NodeStudy> study_node(const ServerType& type,
   if (rules.nvls_graph && variables.nvls && kind->multicast &&
       machine.count(DeviceKind::gpu) >= rules.nvls_least_gpus)
     c.nvls = find(Shape::nvls, 1, most);
-  note_node(type, machine, paths, c, kind->notes);
+  note_node(type, machine, paths, rules, c, kind->notes);
   return kind;
 }
 

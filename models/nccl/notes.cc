@@ -28,17 +28,19 @@ std::string listed(const std::vector<std::string>& items) {
 
 class NodeNotes {
  public:
-  NodeNotes(const ServerType& type, const Machine& machine, const Paths& paths,
+  NodeNotes(const ServerType& type, const Machine& machine, const Paths& paths, const Rules& rules,
             const NodeChannels& channels, std::vector<std::string>& notes)
       : type_(type),
         machine_(machine),
         paths_(paths),
+        rules_(rules),
         channels_(channels),
         notes_(notes),
         gpus_(machine.count(DeviceKind::gpu)),
         closed_(machine.count(DeviceKind::net) == 0) {}
 
   void write() {
+    note_plain_order();
     note_gaps();
     note_host_copies();
     note_sockets();
@@ -63,6 +65,20 @@ class NodeNotes {
       out.emplace_back(order[i], order[(i + 1) % gpus_]);
     }
     return out;
+  }
+
+  // One channel in plain order is all that rings and trees then get: NCCL takes the fewer of both.
+  void note_plain_order() {
+    if (!channels_.ring.plain && !channels_.tree.plain) return;
+    const bool short_sighted = !channels_.ring.plain && rules_.types_from_machine &&
+                               rules_.version < NcclVersion{2, 29, 0};
+    notes_.push_back(fmt::format(
+        "no {} fits between these GPUs and NICs: NCCL {}.{} falls back to one channel in plain "
+        "order for all patterns{}",
+        channels_.ring.plain ? "ring" : "tree", rules_.version.major, rules_.version.minor,
+        short_sighted ? ", far below what the NICs carry; releases before 2.25 and from 2.29 on "
+                        "find more (nccl#1952)"
+                      : ""));
   }
 
   // Where NVLinks do not close a ring, and NVLinks that lie idle.
@@ -168,6 +184,7 @@ class NodeNotes {
   const ServerType& type_;
   const Machine& machine_;
   const Paths& paths_;
+  const Rules& rules_;
   const NodeChannels& channels_;
   std::vector<std::string>& notes_;
   const std::size_t gpus_;
@@ -201,8 +218,8 @@ void note_uneven_nics(const NcclTopology& topology, std::vector<std::string>& no
 }  // namespace
 
 void note_node(const ServerType& type, const Machine& machine, const Paths& paths,
-               const NodeChannels& channels, std::vector<std::string>& notes) {
-  NodeNotes(type, machine, paths, channels, notes).write();
+               const Rules& rules, const NodeChannels& channels, std::vector<std::string>& notes) {
+  NodeNotes(type, machine, paths, rules, channels, notes).write();
 }
 
 void note_communicator(const NcclTopology& topology, const Rules& rules, const JoinPlan& plan,

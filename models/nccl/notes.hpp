@@ -10,7 +10,7 @@
 namespace weft::nccl {
 
 void note_node(const ServerType& type, const Machine& machine, const Paths& paths,
-               const NodeChannels& channels, std::vector<std::string>& notes);
+               const Rules& rules, const NodeChannels& channels, std::vector<std::string>& notes);
 void note_communicator(const NcclTopology& topology, const Rules& rules, const JoinPlan& plan,
                        bool trays_apart, std::vector<std::string>& notes);
 

@@ -294,6 +294,7 @@ class Relaxation {
   }
 
   void plain_order() {
+    best_.plain = true;
     best_.count = 1;
     best_.gpus.resize(gpus_);
     for (std::size_t g = 0; g < gpus_; ++g) best_.gpus[g] = static_cast<std::uint16_t>(g);

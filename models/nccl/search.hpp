@@ -28,6 +28,7 @@ struct Channels {
   NcclPath type_inside = NcclPath::none, type_network = NcclPath::none;
   int cross_nic = 0;  // 0 same NIC, 1 any, 2 mirrored pairs
   bool same_order = false;
+  bool plain = false;  // nothing fitted: one channel in plain order
   std::int64_t hops = 0;
   std::vector<std::uint16_t> gpus;                // count x GPUs, in order; indices
   std::vector<std::array<std::int16_t, 2>> nets;  // count, in and out; indices

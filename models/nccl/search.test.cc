@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Channels inside a node. 24 coll channels in a log are 12 searched channels twice.
+#include <set>
+
 #include "models/nccl/nccl.test.hpp"
 #include "sim/core/diagnostics.hpp"
 
@@ -221,6 +223,29 @@ TEST(NcclSearch, OneGpuHasChannelsToItself) {
   EXPECT_EQ(topology.ranks, 1U);
   ASSERT_FALSE(topology.connections.rings.empty());
   EXPECT_EQ(topology.connections.rings[0].ranks, Order{0});
+}
+
+// One GPU next to each of four NICs, as on every second GPU of an HGX board with one NIC per two GPUs. A balanced tree comes back
+// by a NIC that is near another GPU; NCCL 2.25 to 2.28 did not look so far before Hopper and were left with one channel for rings,
+// too (nccl#1952).
+TEST(NcclSearch, OneNicPerGpuOnAmpereLosesItsChannelsFrom2_25To2_28) {
+  const Fabric fabric = servers("jean-zay-a100", 2);
+  const std::vector<std::size_t> even{0, 2, 4, 6, 8, 10, 12, 14};
+  const auto lost = Contains(HasSubstr("falls back to one channel"));
+  for (const NcclVersion version : {NcclVersion{2, 18, 1}, {2, 24, 3}, {2, 29, 2}}) {
+    const NcclTopology topology = study(fabric, version, even);
+    std::set<std::int32_t> nics;
+    for (const NcclChannel& channel : ring(topology).channels) nics.insert(channel.nic_out);
+    EXPECT_EQ(nics.size(), 4U) << version.minor;
+    EXPECT_THAT(topology.notes, ::testing::Not(lost)) << version.minor;
+  }
+  for (const NcclVersion version : {NcclVersion{2, 25, 1}, {2, 27, 7}, {2, 28, 9}}) {
+    const NcclTopology topology = study(fabric, version, even);
+    EXPECT_EQ(ring(topology).channels.size(), 1U) << version.minor;
+    EXPECT_THAT(topology.notes, lost) << version.minor;
+  }
+  const NcclTopology all = study(fabric, {2, 27, 7});
+  EXPECT_THAT(all.notes, ::testing::Not(lost));
 }
 
 }  // namespace

@@ -223,5 +223,18 @@ TEST(Out, AFullStandardOutputIsNoSuccess) {
   EXPECT_THAT(err.str(), HasSubstr("cannot write"));
 }
 
+TEST(NcclTests, NodesTimesGpusPerNodeAreTheRanks) {
+  const auto ranks = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> args{"nccl-tests", "all_reduce_perf", "--json", "-b", "1M", "-e", "1M",
+                                  "--fabric"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    return cli_test::number_at(cli_test::document(weft_cli(args)), {"ranks"});
+  };
+  EXPECT_EQ(ranks({"dgx-a100+ib-hdr", "--nodes", "1"}), 8);
+  EXPECT_EQ(ranks({"dgx-a100+ib-hdr", "--nodes", "1", "--gpus-per-node", "4"}), 4);
+  EXPECT_EQ(ranks({"dgx-a100+ib-hdr", "--nodes", "5", "--gpus-per-node", "2"}), 10);
+  EXPECT_EQ(ranks({"dgx-a100", "--nodes", "1"}), 8);
+}
+
 }  // namespace
 }  // namespace weft

@@ -140,15 +140,17 @@ class NcclTests final : public Command {
   // The fabric, of --nodes servers when asked for; with --gpus-per-node only the first GPUs of each server take part.
   Fabric load(Diagnostics& diagnostics) {
     std::vector<std::string> sets = sets_;
-    if (flags_.nodes && *flags_.nodes > 1 &&
-        !load_fabric(fabric_, sets_, diagnostics).fabric.spec().network) {
-      throw InputError(
-          fmt::format("error: --nodes: {} is one server without a network\n"
-                      "    name a fabric as --fabric, see `weft list fabrics`\n",
-                      fabric_));
+    if (flags_.nodes) {
+      const bool network =
+          load_fabric(fabric_, sets_, diagnostics).fabric.spec().network.has_value();
+      if (*flags_.nodes > 1 && !network) {
+        throw InputError(
+            fmt::format("error: --nodes: {} is one server without a network\n"
+                        "    name a fabric as --fabric, see `weft list fabrics`\n",
+                        fabric_));
+      }
+      if (network) sets.push_back(fmt::format("/servers={}", *flags_.nodes));
     }
-    if (flags_.nodes) sets.push_back(fmt::format("/servers={}", *flags_.nodes));
-    if (flags_.nodes && *flags_.nodes == 1) sets.pop_back();
     Fabric fabric = load_fabric(fabric_, sets, diagnostics).fabric;
     std::size_t fewest = fabric.gpus().size();
     for (const ServerType& type : fabric.types()) fewest = std::min(fewest, type.gpus.size());

@@ -306,8 +306,10 @@ StepEstimate Estimator::step(const TrainingSpec& training, const StageLayout& la
     others.backward = (others.backward - longest.backward.total) / (p - 1);
     others.weights = (others.weights - longest.weights.total) / (p - 1);
     out.bubble_s = entry.idle({plan.pp, plan.vpp, micro_batches(training)}, others);
-    const double hop =
-        times_.send(plan.tp * plan.cp * *plan.dp, Activations(model_, training).boundary());
+    const double boundary = Activations(model_, training).boundary();
+    double hop =
+        times_.send(plan.tp * plan.cp * *plan.dp, boundary / (plan.scatters() ? real(plan.tp) : 1));
+    if (plan.scatters()) hop += call({Dimension::tp, CollectiveKind::all_gather, boundary}, plan);
     double sends = 2 * (p - 1) * hop;
     if (!plan.overlap.pp)
       sends += 2 * m * hop * real(entry.bidirectional ? 1 : plan.vpp);

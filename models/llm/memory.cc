@@ -197,27 +197,31 @@ StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan
           p.experts / real(plan.ep * plan.expert_tp())};
 }
 
-StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,
-                                 const std::vector<Chunk>& chunks) {
+StageParameters end_parameters(const Architecture& model, const PlanSpec& plan, const Chunk& chunk,
+                               bool stage_has_embedding) {
   const LlmSpec& m = model.spec();
   const double tp = real(plan.tp);
+  StageParameters out;
+  if (chunk.embedding) out.dense += model.embedding() / tp;
+  if (!chunk.loss) return out;
+  const bool copy = m.tied && !stage_has_embedding;
+  out.dense +=
+      (copy ? real(m.vocabulary) * real(m.hidden) : model.output()) / tp + model.final_norm();
+  for (std::int64_t i = 0; i < m.prediction_layers; ++i) {
+    out.dense += 2 * real(m.hidden) * real(m.hidden) / tp + 3 * model.final_norm();
+    for (const LayerKind kind : model.prediction_kinds())
+      out.add(layer_parameters(model, plan, kind));
+  }
+  return out;
+}
+
+StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,
+                                 const std::vector<Chunk>& chunks) {
   const bool has_embedding = std::ranges::any_of(chunks, &Chunk::embedding);
   StageParameters out;
   for (const auto& [kind, count] : count_layers(model, chunks))
     out.add(layer_parameters(model, plan, kind), real(count));
-  for (const Chunk& chunk : chunks) {
-    if (chunk.embedding) out.dense += model.embedding() / tp;
-    if (!chunk.loss) continue;
-    // A tied output is the embedding itself where the two are on one stage, else a copy.
-    const double output =
-        m.tied && !has_embedding ? real(m.vocabulary) * real(m.hidden) : model.output();
-    out.dense += output / tp + model.final_norm();
-    for (std::int64_t i = 0; i < m.prediction_layers; ++i) {
-      out.dense += 2 * real(m.hidden) * real(m.hidden) / tp + 3 * model.final_norm();
-      for (const LayerKind kind : model.prediction_kinds())
-        out.add(layer_parameters(model, plan, kind));
-    }
-  }
+  for (const Chunk& chunk : chunks) out.add(end_parameters(model, plan, chunk, has_embedding));
   return out;
 }
 

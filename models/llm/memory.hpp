@@ -40,6 +40,10 @@ struct StageParameters {
   }
 };
 StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind);
+// Of the embedding and output on a chunk, and of what predicts further tokens. A tied output is a copy on a stage without the
+// embedding.
+StageParameters end_parameters(const Architecture& model, const PlanSpec& plan, const Chunk& chunk,
+                               bool stage_has_embedding);
 StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,
                                  const std::vector<Chunk>& chunks);
 

@@ -252,7 +252,6 @@ class Rules {
     only_experts(plan_.etp <= 1 || plan_.etp == plan_.tp, "/plan/etp");
     only_experts(plan_.expert_skew == 1, "/plan/expert_skew");
     only_experts(plan_.expert_capacity == 0, "/plan/expert_capacity");
-    only_experts(plan_.expert_nodes == 0, "/plan/expert_nodes");
     if (!some) return;
     need(divides(plan_.ep, llm_.experts->count), "/plan/ep", [&]() -> Words {
       return {fmt::format("{} experts do not divide over ep {}", llm_.experts->count, plan_.ep),

@@ -105,8 +105,8 @@ std::vector<Lockstep::Group> StepBuilder::groups(const Call& call) const {
                                           : in_.ranks.dp_group(at, true);
     if (ranks.front() != in_.ranks.rank(at)) return;  // named by its first member
     if (call.over == Call::Over::all) return add(ranks);
-    const auto shard = static_cast<std::size_t>(std::min<std::int64_t>(
-        plan.fsdp->shard.value_or(*plan.dp * plan.cp), static_cast<std::int64_t>(ranks.size())));
+    const auto shard =
+        static_cast<std::size_t>(plan.shard_ranks(static_cast<std::int64_t>(ranks.size())));
     if (call.over == Call::Over::shard) {
       for (std::size_t i = 0; i + shard <= ranks.size(); i += shard) {
         add({ranks.begin() + static_cast<std::ptrdiff_t>(i),
@@ -275,7 +275,7 @@ void StepBuilder::run_forward(const SlotAt& at, const Chunk& chunk) {
     }
     early_.erase(early);
   }
-  if (chunk.embedding || chunk.loss) gather(at.stage, end_parameters(chunk), kForward);
+  if (chunk.embedding || chunk.loss) gather(at.stage, ends_of(at.stage, chunk), kForward);
   if (chunk.embedding) run_pass(at.stage, in_.passes.embedding(PassKind::forward), kForward);
   for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer) {
     gather(at.stage, parameters_of(layer), kForward);
@@ -307,8 +307,9 @@ void StepBuilder::run_backward(const SlotAt& at, const Chunk& chunk, PassKind ki
   }
   if (chunk.embedding) run_pass(at.stage, in_.passes.embedding(kind), kBackward);
   if (!reduces) return;
-  reduce(at.stage, end_parameters(chunk));
-  if (done == passes) flush_reduce(at.stage);
+  reduce(at.stage, ends_of(at.stage, chunk));
+  // Without overlap they wait for the end of the backward pass: the stage before is not held up.
+  if (done == passes && in_.training.plan.overlap.grad_reduce) flush_reduce(at.stage);
 }
 
 void StepBuilder::count(Dimension dimension, CollectiveKind kind, double bytes) {
@@ -360,12 +361,20 @@ void StepBuilder::run_pass(std::int64_t stage, const LayerPass& pass, std::uint3
 
 void StepBuilder::receive(const SlotAt& at) {
   const auto source = source_of(entry_, shape_, at);
-  if (!source || source->stage == at.stage || workload_ == nullptr) return;
+  if (!source || source->stage == at.stage) return;
+  const double bytes = Activations(in_.model, in_.training).boundary();
   for (std::size_t c = 0; c < classes_.size(); ++c) {
-    const std::size_t t = timeline(c, at.stage);
-    const OpId arrived = arrivals_.at({c, source->stage, source->slot});
-    const OpId ready = flush(t, kForward);
-    streams_[t].compute = barrier({ready, arrived}, label_of(Dimension::pp));
+    OpId& stream = streams_[timeline(c, at.stage)].compute;
+    if (workload_ != nullptr) {
+      const OpId arrived = arrivals_.at({c, source->stage, source->slot});
+      const OpId ready = flush(timeline(c, at.stage), kForward);
+      stream = barrier({ready, arrived}, label_of(Dimension::pp));
+    }
+    if (!in_.training.plan.scatters()) continue;
+    count(Dimension::tp, CollectiveKind::all_gather, bytes);
+    stream = communicate(
+        {c, false, at.stage, Dimension::tp, Call::Over::all, CollectiveKind::all_gather, bytes},
+        {stream});
   }
 }
 
@@ -373,7 +382,8 @@ void StepBuilder::send(const SlotAt& at) {
   const auto next = consumers_.find(at);
   if (next == consumers_.end()) return;
   const PlanSpec& plan = in_.training.plan;
-  const double bytes = Activations(in_.model, in_.training).boundary();
+  const double bytes =
+      Activations(in_.model, in_.training).boundary() / (plan.scatters() ? real(plan.tp) : 1);
   const bool forward = at.slot.work == PipelineSlot::Work::forward;
   for (std::size_t c = 0; c < classes_.size(); ++c) {
     const std::size_t t = timeline(c, at.stage);

@@ -101,8 +101,8 @@ class StepBuilder {
   std::vector<Lockstep::Group> groups(const Call& call) const;
   double slowness_of(std::int64_t replica, std::int64_t stage) const;
   StageParameters parameters_of(std::int64_t layer) const;
-  StageParameters parameters_of(const Chunk& chunk) const;
-  StageParameters end_parameters(const Chunk& chunk) const;  // embedding, output
+  StageParameters parameters_of(std::int64_t stage, const Chunk& chunk) const;
+  StageParameters ends_of(std::int64_t stage, const Chunk& chunk) const;  // embedding, output
   void run_step();
   void run_slot(const SlotAt& at);
   void run_forward(const SlotAt& at, const Chunk& chunk);

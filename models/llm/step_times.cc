@@ -17,6 +17,8 @@ StreamTimes StepBuilder::times(const Executor& executor, const Timeline& timelin
     const auto label = [&](OpId op) {
       return cause.valid() ? workload_->operations[op].label - first_label_ : kAllStages;
     };
+    // Where all stages meet, it is what the last of them waited for.
+    while (cause.valid() && label(cause) == kAllStages) cause = executor.times(cause).cause;
     const std::uint32_t what = label(cause);
     if (what >= kDimensions) {
       out.bubble += gap;

@@ -16,22 +16,17 @@ StageParameters StepBuilder::parameters_of(std::int64_t layer) const {
   return layer_parameters(in_.model, in_.training.plan, in_.model.layer(layer));
 }
 
-StageParameters StepBuilder::parameters_of(const Chunk& chunk) const {
-  StageParameters out = end_parameters(chunk);
+StageParameters StepBuilder::parameters_of(std::int64_t stage, const Chunk& chunk) const {
+  StageParameters out = ends_of(stage, chunk);
   for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer)
     out.add(parameters_of(layer));
   return out;
 }
 
-StageParameters StepBuilder::end_parameters(const Chunk& chunk) const {
-  const auto tp = static_cast<double>(in_.training.plan.tp);
-  double out = 0;
-  if (chunk.embedding) out += in_.model.embedding() / tp;
-  if (chunk.loss) {
-    const bool copy = in_.model.output() == 0 && !chunk.embedding;  // tied: the last stage's own
-    out += (copy ? in_.model.embedding() : in_.model.output()) / tp + in_.model.final_norm();
-  }
-  return {out, 0};
+StageParameters StepBuilder::ends_of(std::int64_t stage, const Chunk& chunk) const {
+  return end_parameters(
+      in_.model, in_.training.plan, chunk,
+      std::ranges::any_of(in_.layout[static_cast<std::size_t>(stage)], &Chunk::embedding));
 }
 
 // Fully sharded: the weights of what runs next, prefetched.
@@ -91,7 +86,7 @@ void StepBuilder::gather_early(std::int64_t stage) {
     std::vector<OpId> start;
     for (std::size_t k = 0; k < classes_.size(); ++k)
       start.push_back(streams_[timeline(k, stage)].gather);
-    const OpId done = gather_now(stage, parameters_of(chunk), start);
+    const OpId done = gather_now(stage, parameters_of(stage, chunk), start);
     for (std::size_t k = 0; k < classes_.size(); ++k) streams_[timeline(k, stage)].gather = done;
     early_[{stage, c}] = done;
   }
@@ -101,8 +96,9 @@ void StepBuilder::reduce(std::int64_t stage, StageParameters parameters) {
   const PlanSpec& plan = in_.training.plan;
   StageParameters& sum = unreduced_[static_cast<std::size_t>(stage)];
   sum.add(parameters);
-  if (plan.sharded() || sum.total() * bytes_of(in_.training.dtype.reduced()) >= plan.bucket.value())
-    flush_reduce(stage);
+  const double bytes = sum.total() * bytes_of(in_.training.dtype.reduced());
+  const bool bucket = plan.overlap.grad_reduce && bytes >= plan.bucket.value();
+  if (plan.sharded() || bucket) flush_reduce(stage);
 }
 
 void StepBuilder::flush_reduce(std::int64_t stage) {
@@ -174,7 +170,7 @@ void StepBuilder::finish_step() {
   for (std::int64_t s = 0; s < stages_; ++s) {
     StageParameters own;
     for (const Chunk& chunk : in_.layout[static_cast<std::size_t>(s)])
-      own.add(parameters_of(chunk));
+      own.add(parameters_of(s, chunk));
     const bool spread = in_.training.plan.sharded() || plan.zero > 0;
     const double updated =
         spread ? own.dense / shard_ranks(false) + own.experts / shard_ranks(true) : own.total();

@@ -33,10 +33,9 @@ constexpr Foreign kForeign[] = {{"", "seq"},
                                 {"plan", "fsdp"},
                                 {"plan", "overlap"},
                                 {"plan", "bucket"},
-                                {"plan", "bucket_layers"},
                                 {"plan", "offload"},
                                 {"plan", "expert_capacity"},
-                                {"plan", "expert_nodes"}};
+                                {"plan", "scatter_sends"}};
 // Keys that inference could know.
 constexpr Foreign kLater[] = {{"plan", "cp"}, {"plan", "context"}, {"plan", "dispatcher"}};
 

@@ -117,7 +117,7 @@ struct OverlapSpec {
 struct PlanSpec {
   std::int64_t tp = 1, pp = 1, ep = 1, etp = 0, cp = 1, vpp = 1, micro_batch = 1, zero = 0;
   std::optional<std::int64_t> dp;
-  bool sp = false;
+  bool sp = false, scatter_sends = true;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   Json layout;
   Recompute recompute = Recompute::none;
@@ -128,12 +128,13 @@ struct PlanSpec {
   OverlapSpec overlap;
   Bytes bucket{100'000'000};
   double expert_skew = 1, expert_capacity = 0;
-  std::int64_t expert_nodes = 0;
   bool offload = false, pad = false;
   Place place;
   std::string pointer;
 
   std::int64_t expert_tp() const { return etp > 0 ? etp : tp; }
+  // Ranks of a tensor parallel group that hold the same activations send one part each.
+  bool scatters() const { return scatter_sends && tp > 1 && !sp; }
   // Weights are divided over replicas.
   bool sharded() const { return fsdp.has_value() || zero == 3; }
   // Of `replicas` that hold the same, those that share one copy of sharded state.
@@ -161,6 +162,9 @@ struct PlanSpec {
     v("zero", zero, "1: optimizer state is sharded over dp, 2: gradients too, 3: weights too",
       between(0, 3));
     v("sp", sp, "sequence parallel between tensor parallel parts (needs tp > 1)");
+    v("scatter_sends", scatter_sends,
+      "without sp: tensor parallel ranks send a part each to the next stage, which gathers them "
+      "(Narayanan 2021, 4.1)");
     v("schedule", schedule, "gpipe, 1f1b, 1f1b-interleaved, zb-h1, zb-h2, dualpipe");
     v("layout", layout,
       "\"even\" (default), \"with-ends\" (embedding and loss count as a layer), or layers per "
@@ -177,8 +181,6 @@ struct PlanSpec {
     v("expert_skew", expert_skew, "load of the busiest rank over the mean", between(1, 1000));
     v("expert_capacity", expert_capacity,
       "tokens an expert takes, over the mean; the rest is dropped; 0: no limit", between(0, 1000));
-    v("expert_nodes", expert_nodes, "servers that one token's experts lie on at most; 0: any",
-      between(0, 1'000'000));
     v("offload", offload, "optimizer state in host memory");
     v("pad", pad, "heads and widths that tp does not divide are filled up instead of refused");
   }

@@ -47,6 +47,44 @@ TEST(Step, EverythingAddsUp) {
   }
 }
 
+// With one stage nobody waits for the schedule: what is not computing is communication, and faster NICs take it away.
+TEST(Step, OneStageHasNoBubble) {
+  for (const char* plan :
+       {R"({"tp": 8, "sp": true})", R"({"tp": 8, "sp": true, "zero": 1})", R"({"fsdp": {}})",
+        R"({"tp": 8, "sp": true, "overlap": {"grad_reduce": false, "param_gather": false}})"}) {
+    const Report report = train(16, plan);
+    EXPECT_NEAR(number(report, "bubble_fraction"), 0, 1e-9) << plan;
+    EXPECT_GT(number(report, "exposed_comm_s", "dp"), 0) << plan;
+  }
+}
+
+// Gradients that are reduced after the backward pass are reduced by all stages at the same time, not one stage after the other.
+TEST(Step, ReductionsThatDoNotOverlapDoNotHoldUpOtherStages) {
+  const Report hidden = train(16, R"({"pp": 4})");
+  const Report bare = train(16, R"({"pp": 4, "overlap": {"grad_reduce": false}})");
+  const auto idle = [](const Report& report) {
+    return number(report, "bubble_fraction") * number(report, "step_time_s");
+  };
+  const double reduced = number(bare, "exposed_comm_s", "dp");
+  EXPECT_GT(reduced, 0);
+  EXPECT_LT(idle(bare), idle(hidden) + reduced / 2);
+  EXPECT_LT(bare.time_s, hidden.time_s + 2 * reduced);
+}
+
+// Without sequence parallelism the ranks of a tensor parallel group send a part each and gather: tp times less between stages.
+TEST(Step, ScatteredSendsCarryOnePartPerRank) {
+  const Report parts = train(16, R"({"tp": 4, "pp": 2, "overlap": {"pp": false}})");
+  const Report whole =
+      train(16, R"({"tp": 4, "pp": 2, "overlap": {"pp": false}, "scatter_sends": false})");
+  const double sent = number(parts, "comm_bytes", "pp");
+  EXPECT_GT(sent, 0);
+  EXPECT_DOUBLE_EQ(number(whole, "comm_bytes", "pp"), 4 * sent);
+  // Gathered with the factor (n - 1)/n of what the stages exchange, forward and backward.
+  EXPECT_NEAR(number(parts, "comm_bytes", "tp") - number(whole, "comm_bytes", "tp"), 3 * sent,
+              1e-6 * sent);
+  EXPECT_LT(parts.time_s, whole.time_s);
+}
+
 // Acceptance of the folding: six plans on 64 GPUs.
 TEST(Step, FoldedEqualsUnfolded) {
   const std::pair<const char*, const char*> plans[] = {

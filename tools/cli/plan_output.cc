@@ -46,6 +46,7 @@ Json plan_document(const PlanSpec& plan, bool experts) {
   else
     keep("zero");
   for (const std::string_view key : {"sp", "schedule"}) keep(key);
+  if (!plan.scatter_sends) keep("scatter_sends");
   out.set("layout", plan.layout.kind == Json::Kind::null ? Json("even") : plan.layout);
   for (const std::string_view key :
        {"recompute", "recompute_layers", "context", "dispatcher", "overlap", "bucket"})
@@ -54,7 +55,6 @@ Json plan_document(const PlanSpec& plan, bool experts) {
   if (plan.pad) keep("pad");
   if (plan.expert_skew != 1) keep("expert_skew");
   if (plan.expert_capacity != 0) keep("expert_capacity");
-  if (plan.expert_nodes != 0) keep("expert_nodes");
   return out;
 }
 

@@ -238,7 +238,7 @@ void Engine::commit(std::uint32_t p, Port& port, std::uint32_t k, Time start) {
   }
   if (port.watched) {
     note_queue(p, start);
-    port_series_.at(p).sent.add(start, packet.bytes);
+    if (packet.kind == Kind::data) port_series_.at(p).sent.add(start, packet.bytes);
   }
 }
 

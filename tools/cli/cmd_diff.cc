@@ -34,37 +34,19 @@ class DiffCommand final : public Command {
 
   int run(Io& io) override {
     Diagnostics diagnostics;
-    const std::optional<Json> a = read(a_, diagnostics), b = read(b_, diagnostics);
+    const std::optional<Json> a = read_report(a_, diagnostics), b = read_report(b_, diagnostics);
+    for (const std::optional<Json>* one : {&a, &b}) {
+      if (*one) check_report(**one, diagnostics);
+    }
     diagnostics.throw_if_errors();
     const ReportDiff diff = compare_reports(*a, *b);
-    if (!page_.empty()) {
-      std::vector<std::string> documents;
-      for (const auto& [path, json] : {std::pair{a_, &*a}, std::pair{b_, &*b}}) {
-        Json named = Json::object();
-        named.set("file", path);
-        named.set("report", *json);
-        documents.push_back(to_text(named, 0));
-      }
-      const std::optional<std::string> page = report_page(documents);
-      if (!page) throw Missing(kNoPage);
-      write_file(page_, *page);
-    }
+    if (!page_.empty())
+      write_report_page(page_, std::vector{page_document(a_, *a), page_document(b_, *b)});
     io.out = json_ ? to_text(to_json(diff)) + "\n" : to_text(diff, top_);
     return kOk;
   }
 
  private:
-  static std::optional<Json> read(const std::string& path, Diagnostics& diagnostics) {
-    Configs files("");
-    const std::optional<std::string> text = read_capture(files, path, diagnostics);
-    if (!text) return std::nullopt;
-    const std::size_t known = diagnostics.problems().size();
-    Json json = parse_json(*text, path, diagnostics);
-    if (diagnostics.problems().size() > known) return std::nullopt;
-    check_report(json, diagnostics);
-    return json;
-  }
-
   std::string a_, b_, page_;
   std::size_t top_ = 20;
   bool json_ = false;

@@ -300,8 +300,8 @@ class PlanCommand final : public Command {
     Json fabric = Json::object();
     fabric.set("use", reference(fabric_));
     Json changes = Json::object();
-    if (servers_ > 0) changes.set("/servers", servers_);
     for (const std::string& text : sets_) set_pair(changes, text);
+    if (servers_ > 0) changes.set("/servers", servers_);
     if (!changes.members.empty()) fabric.set("set", std::move(changes));
     document.set("fabric", std::move(fabric));
     Json& jobs = document.set("jobs", Json::array());

@@ -31,30 +31,20 @@ class ReportCommand final : public Command {
 
   int run(Io& io) override {
     Diagnostics diagnostics;
-    Configs source("");
     std::vector<std::string> documents;
     for (const std::string& path : files_) {
-      const std::optional<std::string> text = read_capture(source, path, diagnostics);
-      if (!text) continue;
-      const std::size_t known = diagnostics.problems().size();
-      Json json = parse_json(*text, path, diagnostics);
-      if (diagnostics.problems().size() > known) continue;
-      if (!is_run(json) && !is_table(json)) {
-        diagnostics.error(
-            json.place, {}, "this is not a report of weft",
-            "give what `weft run --json`, `weft run --out` or `weft nccl-tests --json` "
-            "wrote");
+      const std::optional<Json> json = read_report(path, diagnostics);
+      if (!json) continue;
+      if (is_run(*json) || is_table(*json)) {
+        documents.push_back(page_document(path, *json));
         continue;
       }
-      Json named = Json::object();
-      named.set("file", path);
-      named.set("report", std::move(json));
-      documents.push_back(to_text(named, 0));
+      diagnostics.error(json->place, {}, "this is not a report of weft",
+                        "give what `weft run --json`, `weft run --out` or `weft nccl-tests --json` "
+                        "wrote");
     }
     diagnostics.throw_if_errors();
-    const std::optional<std::string> page = report_page(documents);
-    if (!page) throw Missing(kNoPage);
-    write_file(page_, *page);
+    write_report_page(page_, documents);
     io.out = fmt::format("page: {}\n", page_);
     return kOk;
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft run: simulates a scenario; with --what-if a second time with values changed, and the difference.
-#include <cmath>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
@@ -14,15 +13,6 @@
 
 namespace weft {
 namespace {
-
-std::string seconds_text(double seconds) {
-  return to_text(Time{static_cast<std::int64_t>(std::llround(seconds * 1e12))});
-}
-
-std::string change_text(double before, double after) {
-  if (before == 0) return after == 0 ? "same" : "new";
-  return fmt::format("{:+.1f} %", 100 * (after / before - 1));
-}
 
 Json number_change(double before, double after) {
   Json out = Json::object();

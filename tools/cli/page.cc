@@ -5,6 +5,12 @@
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <vector>
+
+#include "sim/core/diagnostics.hpp"
+#include "tools/cli/cli.hpp"
+#include "tools/cli/file_source.hpp"
+#include "tools/cli/output.hpp"
 
 #ifndef WEFT_PAGE
 #define WEFT_PAGE ""
@@ -18,10 +24,11 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSlot = "<script id=\"weft-data\" type=\"application/json\">";
 
 std::optional<std::string> read_page(const std::string& name) {
+  std::vector<fs::path> places{fs::path(WEFT_PAGE).replace_filename(name)};
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path places[] = {program.parent_path().parent_path() / "share/weft" / name,
-                             fs::path(WEFT_PAGE).replace_filename(name)};
+  if (!error)
+    places.insert(places.begin(), program.parent_path().parent_path() / "share/weft" / name);
   for (const fs::path& place : places) {
     if (!fs::is_regular_file(place, error)) continue;
     std::ifstream file(place, std::ios::binary);
@@ -44,6 +51,23 @@ void append_for_script(std::string_view json, std::string& out) {
 
 }  // namespace
 
+std::optional<Json> read_report(const std::string& path, Diagnostics& diagnostics) {
+  Configs files("");
+  const std::optional<std::string> text = read_capture(files, path, diagnostics);
+  if (!text) return std::nullopt;
+  const std::size_t known = diagnostics.problems().size();
+  Json json = parse_json(*text, path, diagnostics);
+  if (diagnostics.problems().size() > known) return std::nullopt;
+  return json;
+}
+
+std::string page_document(const std::string& file, const Json& report) {
+  Json out = Json::object();
+  out.set("file", file);
+  out.set("report", report);
+  return to_text(out, 0);
+}
+
 std::optional<std::string> page_of(const std::string& name,
                                    std::span<const std::string> documents) {
   const std::optional<std::string> page = read_page(name);
@@ -61,6 +85,12 @@ std::optional<std::string> page_of(const std::string& name,
 
 std::optional<std::string> report_page(std::span<const std::string> documents) {
   return page_of("report.html", documents);
+}
+
+void write_report_page(const std::string& path, std::span<const std::string> documents) {
+  const std::optional<std::string> page = report_page(documents);
+  if (!page) throw Missing(kNoPage);
+  write_file(path, *page);
 }
 
 }  // namespace weft

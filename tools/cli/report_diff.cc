@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/units.hpp"
+#include "sim/core/text.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/terminal.hpp"
 
@@ -17,12 +17,6 @@ namespace {
 
 // Below this share of the time a gain is rounding, not a place on the critical path.
 constexpr double kOnThePath = 1e-3;
-
-std::string escaped(std::string_view key) {
-  std::string out;
-  for (const char c : key) out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-  return out;
-}
 
 bool describes(std::string_view key) {
   return key == "name" || key == "question" || key == "note" || key == "expect";
@@ -34,7 +28,7 @@ void flatten(const Json& json, const std::string& pointer,
   if (json.is_object() && !json.members.empty()) {
     for (const JsonMember& member : json.members) {
       if (pointer.empty() && describes(member.key)) continue;
-      flatten(member.value, pointer + "/" + escaped(member.key), out);
+      flatten(member.value, pointer + "/" + json_pointer_escape(member.key), out);
     }
   } else if (json.is_array() && !json.items.empty()) {
     for (std::size_t i = 0; i < json.items.size(); ++i)
@@ -149,20 +143,11 @@ std::string_view move_text(ResourceChange::Move move) {
   return "";
 }
 
-std::string seconds_text(double seconds) {
-  return to_text(Time{static_cast<std::int64_t>(std::llround(seconds * 1e12))});
-}
-
 std::string figure_text(std::string_view name, double value) {
   if (name.ends_with("_s") && !name.ends_with("per_s") && std::abs(value) < 9e6)
     return seconds_text(value);
   if (name.ends_with("_gbs")) return fmt::format("{:.2f} GB/s", value);
   return fmt::format("{:.6g}", value);
-}
-
-std::string change_text(double before, double after) {
-  if (before == 0) return after == 0 ? "same" : "new";
-  return fmt::format("{:+.1f} %", 100 * (after / before - 1));
 }
 
 std::string shortened(const std::optional<std::string>& value) {
@@ -184,14 +169,10 @@ void check_report(const Json& report, Diagnostics& out) {
 ReportDiff compare_reports(const Json& before, const Json& after) {
   ReportDiff diff;
   diff.input = compare_inputs(before, after);
-  for (const std::string_view key : {"fabric", "fidelity"}) {
-    if (text(before, key) == text(after, key)) continue;
-    const std::string pointer = "/" + std::string(key);
-    const auto known =
-        std::ranges::any_of(diff.input, [&](const InputChange& c) { return c.pointer == pointer; });
-    if (!known && key == "fidelity")
-      diff.input.push_back({pointer, text(before, key), text(after, key)});
-  }
+  const std::string before_at = text(before, "fidelity"), after_at = text(after, "fidelity");
+  const bool listed = std::ranges::any_of(
+      diff.input, [](const InputChange& c) { return c.pointer == "/fidelity"; });
+  if (before_at != after_at && !listed) diff.input.push_back({"/fidelity", before_at, after_at});
   for (const std::string_view key : {"time_s", "bound_s"}) {
     if (number(before, key) != number(after, key))
       diff.figures.push_back({std::string(key), number(before, key), number(after, key)});

@@ -2,10 +2,14 @@
 #include "tools/cli/terminal.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 
+#include <fmt/format.h>
 #include <unistd.h>
+
+#include "sim/core/units.hpp"
 
 namespace weft {
 namespace {
@@ -105,6 +109,15 @@ void Progress::show(std::string_view line) {
   const std::size_t width = width_of(line);
   err_ << '\r' << line << std::string(shown_ > width ? shown_ - width : 0, ' ') << std::flush;
   shown_ = std::max(width, std::size_t{1});
+}
+
+std::string seconds_text(double seconds) {
+  return to_text(Time{static_cast<std::int64_t>(std::llround(seconds * 1e12))});
+}
+
+std::string change_text(double before, double after) {
+  if (before == 0) return after == 0 ? "same" : "new";
+  return fmt::format("{:+.1f} %", 100 * (after / before - 1));
 }
 
 }  // namespace weft

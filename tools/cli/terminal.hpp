@@ -22,6 +22,9 @@ bool wants_colour(const std::ostream& stream);
 enum class Colour { bold, dim, red, green, yellow };
 std::string paint(std::string_view text, Colour colour, bool enabled);
 
+std::string seconds_text(double seconds);              // "1.24 ms"
+std::string change_text(double before, double after);  // "+3.2 %"
+
 // A column whose every cell is a number (or empty) is aligned to the right. Widths count characters, not bytes.
 class Table {
  public:

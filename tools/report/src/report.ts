@@ -144,12 +144,13 @@ const isObject = (v: unknown): v is Record<string, unknown> => typeof v === 'obj
 // What the page was given: reports, each perhaps with the file it came from. Names are made to differ.
 export function readDocuments(data: unknown): Document[] {
   if (!Array.isArray(data)) return [];
-  const out: Document[] = [];
+  const out: Document[] = [], files: string[] = [];
   for (const entry of data) {
     const wrapped = isObject(entry) && isObject(entry['report']);
     const json: unknown = wrapped ? entry['report'] : entry;
     const file = wrapped && typeof entry['file'] === 'string' ? entry['file'] : '';
     if (!isObject(json)) continue;
+    files[out.length] = file;
     if (Array.isArray(json['rows']) && typeof json['collective'] === 'string') {
       const table = json as unknown as SizeTable;
       out.push({ name: shortName(file) || `${table.collective}, ${table.ranks} GPUs`, kind: 'table', table });
@@ -161,12 +162,12 @@ export function readDocuments(data: unknown): Document[] {
   const times = new Map<string, number>();
   for (const d of out) times.set(d.name, (times.get(d.name) ?? 0) + 1);
   const seen = new Map<string, number>();
-  for (const d of out) {
+  for (const [i, d] of out.entries()) {
     if (times.get(d.name) === 1) continue;
     const k = (seen.get(d.name) ?? 0) + 1;
     seen.set(d.name, k);
-    const original = data[out.indexOf(d)] as { file?: string };
-    d.name = original.file ? `${d.name} (${shortName(original.file)})` : `${d.name} #${k}`;
+    const file = files[i];
+    d.name = file ? `${d.name} (${shortName(file)})` : `${d.name} #${k}`;
   }
   return out;
 }

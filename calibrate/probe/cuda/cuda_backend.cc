@@ -25,7 +25,8 @@ using namespace cuda;
 
 class CudaMember final : public CrewMember {
  public:
-  explicit CudaMember(const Launch& launch) : launch_(launch), server_(look_at_server()) {
+  explicit CudaMember(const Launch& launch)
+      : launch_(launch), server_(look_at_server(launch.size == 1)) {
     const int count = static_cast<int>(server_.host.gpus.size());
     if (launch.size == 1) {
       for (int device = 0; device < count; ++device) own_.push_back(device);

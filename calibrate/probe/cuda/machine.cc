@@ -59,6 +59,8 @@ int attribute(cudaDeviceAttr what, int device) {
 
 class Looker {
  public:
+  explicit Looker(bool use_all) : use_all_(use_all) {}
+
   Server run() {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
@@ -163,8 +165,9 @@ class Looker {
     const auto numa = number_of(line_of(fmt::format("/sys/bus/pci/devices/{}/numa_node", gpu.bus)));
     gpu.numa = numa.value_or(-1);
     ask_nvml(gpu);
-    std::size_t free = 0, all = 0;
-    if (cudaSetDevice(device) != cudaSuccess || cudaMemGetInfo(&free, &all) != cudaSuccess) {
+    std::size_t free = properties.totalGlobalMem / 2, all = 0;
+    if (use_all_ &&
+        (cudaSetDevice(device) != cudaSuccess || cudaMemGetInfo(&free, &all) != cudaSuccess)) {
       cudaGetLastError();
       free = 0;
     }
@@ -284,6 +287,7 @@ class Looker {
     }
   }
 
+  bool use_all_;
   Server out_;
   std::vector<Nvml::Device> handles_;
   std::vector<std::map<std::string, int>> links_;
@@ -291,7 +295,7 @@ class Looker {
 
 }  // namespace
 
-Server look_at_server() { return Looker().run(); }
+Server look_at_server(bool use_all) { return Looker(use_all).run(); }
 
 std::optional<Frequency> sm_clock(const std::string& bus) {
   const Nvml* library = nvml();

@@ -19,8 +19,9 @@ struct Server {
   std::vector<std::size_t> free_memory;
 };
 
-// Throws NoMachine when no GPU can be used, in one line.
-Server look_at_server();
+// Throws NoMachine when no GPU can be used, in one line. `use_all`: a context is made on every GPU, which tells how much of its
+// memory is free; many processes that each use one GPU must not.
+Server look_at_server(bool use_all);
 
 // NVML's clock of the multiprocessors now; nullopt when it cannot be asked.
 std::optional<Frequency> sm_clock(const std::string& bus);

@@ -21,8 +21,11 @@ FitData part_of(const FitData& data, const std::vector<bool>& keep) {
       if (keep[i++]) some.rows.push_back(row);
     if (!some.rows.empty()) out.tables.push_back(std::move(some));
   }
+  out.servers = data.servers;
   for (const FitCopy& copy : data.copies)
     if (keep[i++]) out.copies.push_back(copy);
+  for (const FitKernel& kernel : data.kernels)
+    if (keep[i++]) out.kernels.push_back(kernel);
   return out;
 }
 
@@ -38,7 +41,8 @@ HoldOut with_keep(const Machine& machine, const FitData& data, const std::vector
     out.fitted += fitted[i] ? 1 : 0;
   }
   const FitData rest = part_of(data, left);
-  if (out.fitted == 0 || (rest.tables.empty() && rest.copies.empty())) return out;
+  if (out.fitted == 0 || (rest.tables.empty() && rest.copies.empty() && rest.kernels.empty()))
+    return out;
   const FitResult found = fit(machine, part_of(data, fitted), options);
   const std::vector<PredictedRow> predicted = predict_with_error(machine, found, rest, options);
   const std::vector<MeasuredPoint> asked = measured_points(rest);
@@ -62,7 +66,7 @@ HoldOut in_turn(const Machine& machine, const FitData& data, const FitOptions& o
     std::vector<bool> keep;
     for (std::size_t t = 0; t < data.tables.size(); ++t)
       keep.insert(keep.end(), data.tables[t].rows.size(), of[t] != left_out);
-    keep.insert(keep.end(), data.copies.size(), true);
+    keep.insert(keep.end(), data.copies.size() + data.kernels.size(), true);
     add_rows(out, with_keep(machine, data, keep, options));
   }
   return out;
@@ -118,7 +122,7 @@ HoldOut hold_out_sizes(const Machine& machine, const FitData& data, const std::v
       if (nearest < table.rows.size()) keep[first + nearest] = true;
     }
   }
-  keep.insert(keep.end(), data.copies.size(), true);
+  keep.insert(keep.end(), data.copies.size() + data.kernels.size(), true);
   return with_keep(machine, data, keep, options);
 }
 

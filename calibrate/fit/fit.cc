@@ -15,12 +15,15 @@
 namespace weft {
 namespace {
 
-// A parameter whose prior range moves no prediction by this much takes no part.
-constexpr double kLeastEffect = 1e-3;
+// A parameter whose prior moves no prediction by as much as a good measurement's noise takes no part.
+constexpr double kLeastEffect = 0.02;
 // Worth of the prior belief that weft's own error is as model_error() says, in rows.
 constexpr double kScaleFreedom = 4;
-constexpr double kLossScale = 2.5;  // in s
-constexpr double kSurprise = 2.5;   // widths of a prior
+// Parameters take up much of what weft is off by, so that residuals show too little of it.
+constexpr double kLeastScale = 0.6;
+constexpr double kNoInformation = 0.9;  // of a prior's width: such parameters are held all at once
+constexpr double kLossScale = 2.5;      // in s
+constexpr double kSurprise = 2.5;       // widths of a prior
 constexpr double kHopeless = 0.5;   // median error after a fit beyond which it is another machine
 constexpr double kWeakShare = 0.4;  // of an eigenvector, to be named in it
 
@@ -39,6 +42,7 @@ class Fitter {
   Fitter(const Machine& machine, const FitData& data, const FitOptions& options)
       : machine_(machine),
         data_(data),
+        predictor_(machine, data),
         options_(options),
         rows_(measured_points(data)),
         all_(find_parameters(machine.document(), parameter_question(data))) {}
@@ -47,7 +51,7 @@ class Fitter {
     for (std::size_t i = 0; i < rows_.size(); ++i)
       if (rows_[i].refused.empty()) used_.push_back(i);
     if (used_.empty()) throw InputError(nothing_left());
-    before_ = machine_.predict(data_, {});
+    before_ = predictor_.predict({});
     choose_parameters();
     free_.assign(parameters_.size(), true);
     // A loss that forgets far rows would take a whole kind of rows for outliers as long as its parameter is at its prior: convex
@@ -57,7 +61,7 @@ class Fitter {
     for (const LossFunction loss :
          {LossFunction::huber, LossFunction::huber, LossFunction::cauchy}) {
       summary = solve_free(loss);
-      out_.scale = robust_scale(summary.residuals);
+      out_.scale = robust_scale(theta_);
     }
     while (freeze_weakest()) summary = solve_free(LossFunction::cauchy);
     out_.summary = std::move(summary);
@@ -72,8 +76,13 @@ class Fitter {
     return text;
   }
 
-  double weight(const MeasuredPoint& row) const {
+  double own_error(const MeasuredPoint& row) const {
     const double model = options_.model_error * model_error(row);
+    return std::sqrt(options_.noise * options_.noise + row.spread * row.spread + model * model);
+  }
+  double weight(const MeasuredPoint& row) const {
+    // What rows of one kind share does not average out over them.
+    const double model = options_.model_error * model_error(row) * std::sqrt(row.alike);
     return std::sqrt(options_.noise * options_.noise + row.spread * row.spread + model * model);
   }
 
@@ -89,7 +98,7 @@ class Fitter {
 
   // Relative errors of the rows that are fitted, over their weights.
   std::vector<double> errors(const std::vector<double>& theta) const {
-    const std::vector<double> predicted = machine_.predict(data_, changes(theta));
+    const std::vector<double> predicted = predictor_.predict(changes(theta));
     std::vector<double> out;
     for (const std::size_t i : used_)
       out.push_back(std::log(predicted[i] / rows_[i].measured) / weight(rows_[i]));
@@ -105,7 +114,7 @@ class Fitter {
       double effect = 0;
       for (const double value : {down, up}) {
         if (value > candidate.upper || value < candidate.lower) continue;
-        const std::vector<double> moved = machine_.predict(data_, {{&candidate, value}});
+        const std::vector<double> moved = predictor_.predict({{&candidate, value}});
         for (const std::size_t i : used_)
           effect = std::max(effect,
                             std::abs(std::log(moved[i] / before_[i])) * candidate.prior_sd / step);
@@ -153,8 +162,11 @@ class Fitter {
     return summary;
   }
 
-  // Of residuals over their weights: 1 where weft is as far off as it usually is.
-  double robust_scale(const std::vector<double>& residuals) {
+  // Of errors over what weft is usually off by, row by row: 1 where it is as far off as usual.
+  double robust_scale(const std::vector<double>& theta) {
+    std::vector<double> residuals = errors(theta);
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      residuals[i] *= weight(rows_[used_[i]]) / own_error(rows_[used_[i]]);
     double sum = 0, effective = 0;
     std::vector<double> sizes;
     for (const double r : residuals) sizes.push_back(std::abs(r));
@@ -166,7 +178,7 @@ class Fitter {
     }
     const double spent = std::min<double>(static_cast<double>(parameters_.size()), effective);
     out_.freedom = kScaleFreedom + std::max(0.0, effective - spent);
-    return std::sqrt((kScaleFreedom + sum) / out_.freedom);
+    return std::max(kLeastScale, std::sqrt((kScaleFreedom + sum) / out_.freedom));
   }
 
   // Jacobian of ln(predicted) / weight / s over all parameters at theta, with the loss's weights.
@@ -197,16 +209,24 @@ class Fitter {
     const DenseMatrix conditional = posterior_covariance(jacobian_, weights_, held);
     std::size_t weakest = parameters_.size();
     double worst = options_.determined;
+    bool several = false;
     for (std::size_t k = 0; k < parameters_.size(); ++k) {
       if (!free_[k]) continue;
       const double ratio = std::sqrt(conditional(k, k)) / parameters_[k].prior_sd;
+      if (ratio > kNoInformation) {
+        free_[k] = false;
+        theta_[k] = 0;
+        several = true;
+      }
       if (ratio <= worst) continue;
       worst = ratio;
       weakest = k;
     }
     if (weakest == parameters_.size()) return false;
-    free_[weakest] = false;
-    theta_[weakest] = 0;
+    if (!several) {
+      free_[weakest] = false;
+      theta_[weakest] = 0;
+    }
     return std::ranges::any_of(free_, [](bool f) { return f; });
   }
 
@@ -289,7 +309,7 @@ class Fitter {
   }
 
   void residuals() {
-    const std::vector<double> predicted = machine_.predict(data_, changes(theta_));
+    const std::vector<double> predicted = predictor_.predict(changes(theta_));
     std::vector<bool> is_used(rows_.size(), false);
     for (const std::size_t i : used_) is_used[i] = true;
     std::vector<double> errors;
@@ -299,7 +319,7 @@ class Fitter {
       r.predicted = predicted[i];
       r.before = before_[i];
       r.fitted = is_used[i];
-      r.sd = out_.scale * weight(rows_[i]);
+      r.sd = out_.scale * own_error(rows_[i]);
       r.outlier = std::abs(std::log(predicted[i] / rows_[i].measured)) > options_.outlier * r.sd;
       if (r.fitted && r.outlier)
         out_.notes.push_back(fmt::format(
@@ -320,6 +340,7 @@ class Fitter {
 
   const Machine& machine_;
   const FitData& data_;
+  Predictor predictor_;
   const FitOptions& options_;
   std::vector<MeasuredPoint> rows_;
   std::vector<Parameter> all_, parameters_;
@@ -337,7 +358,7 @@ double model_error(const MeasuredPoint& point) {
   constexpr std::array<std::int64_t, 4> below{64 << 10, 1 << 20, 16 << 20, 128 << 20};
   constexpr std::array<double, 5> inside{0.05, 0.08, 0.1, 0.06, 0.03},
       between{0.08, 0.1, 0.12, 0.1, 0.05};
-  if (point.kind != PointKind::collective) return 0.02;
+  if (point.kind != PointKind::collective) return 0.03;
   std::size_t i = 0;
   while (i < below.size() && point.bytes.count >= below[i]) ++i;
   return point.across ? between[i] : inside[i];

@@ -23,8 +23,8 @@ struct PriorWidth {
   double measured, assumed;
 };
 constexpr PriorWidth kSoftware{0.3, 0.5}, kProxy{0.4, 0.5}, kEfficiency{0.07, 0.1},
-    kChannel{0.15, 0.25}, kReduction{0.1, 0.2}, kNvlinkShare{0.03, 0.04}, kPcieShare{0.06, 0.08},
-    kWireShare{0.03, 0.05}, kStaging{0.5, 0.7}, kCopyCall{0.5, 0.7}, kDelay{0.4, 0.5},
+    kChannel{0.15, 0.25}, kReduction{0.1, 0.2}, kNvlinkShare{0.05, 0.05}, kPcieShare{0.06, 0.08},
+    kWireShare{0.05, 0.05}, kStaging{0.5, 0.7}, kCopyCall{0.5, 0.7}, kDelay{0.4, 0.5},
     kDuplex{0.1, 0.15}, kPlatform{0.2, 0.3};
 
 constexpr double kTimeRange = 20, kRateRange = 10;  // a value stays within this factor of its prior
@@ -66,6 +66,14 @@ class Finder {
     return name != nullptr && name->is_string() ? name->text : "part";
   }
 
+  static std::uint8_t reach_of(const std::string& pointer) {
+    const auto under = [&](std::string_view key) { return pointer.find(key) != std::string::npos; };
+    if (under("/kernels/") || under("/proxy/") || under("/reduction/")) return 1;
+    if (under("/copy/")) return 2;
+    if (under("/computing/")) return 4;
+    return 3;
+  }
+
   // Joins the parameter of that name, or starts it. Nothing to calibrate where the prior is 0.
   void add(const std::string& name, const std::string& pointer, ParameterUnit unit, double prior,
            PriorWidth width) {
@@ -85,6 +93,7 @@ class Finder {
     const double range = unit == ParameterUnit::time ? kTimeRange : kRateRange;
     added.lower = prior / range;
     added.upper = prior * range;
+    added.reach = reach_of(pointer);
     if (unit == ParameterUnit::share) {
       added.lower = std::max(kLeastShare, added.lower);
       added.upper = 1;
@@ -134,7 +143,7 @@ class Finder {
   void visit_node(const Json& node, const std::string& pointer) {
     const Json* model = node.find("model");
     if (model == nullptr || !model->is_object()) {
-      if (question_.latencies) time(node, pointer, "latency", id_of(node), kPlatform);
+      time(node, pointer, "latency", id_of(node), kPlatform);
       return;
     }
     const std::string at = pointer + "/model", of = name_of(*model);
@@ -161,7 +170,7 @@ class Finder {
     }
     if (const Json* kind = node.find("kind"); kind != nullptr && kind->text == "nic")
       if (const Json* link = model->find("link")) visit_link(*link, at + "/link");
-    if (question_.latencies) time(*model, at, "latency", of, kPlatform);
+    time(*model, at, "latency", of, kPlatform);
   }
 
   static std::string id_of(const Json& node) {
@@ -186,7 +195,7 @@ class Finder {
     if (question_.copies && law.duplex_factor < 1)
       add("duplex_factor of " + of, pointer + "/duplex_factor", ParameterUnit::share,
           law.duplex_factor, kDuplex);
-    if (question_.latencies) time(link, pointer, "delay", of, kDelay);
+    time(link, pointer, "delay", of, kDelay);
   }
 
   void visit_server(const Json& server, const std::string& prefix) {

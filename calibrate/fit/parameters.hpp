@@ -9,6 +9,7 @@
 // Example: "kernels.ll_step of h100-sxm5", /nodes/0/model/kernels/ll_step, 0.49 us, 0.3.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ namespace weft {
 
 enum class ParameterUnit { time, bandwidth, share };
 
+// What a parameter may change: bits.
+enum class ParameterReach : std::uint8_t { collectives = 1, copies = 2, kernels = 4 };
+
 struct Parameter {
   std::string name;
   std::vector<std::string> pointers;  // all take the same value
@@ -28,15 +32,15 @@ struct Parameter {
   double prior_sd = 0;  // of the logarithm
   double lower = 0, upper = 0;
   std::string evidence;  // source of the prior as the document gives it; empty when it gives none
+  std::uint8_t reach = 7;
+  bool reaches(ParameterReach part) const { return (reach & static_cast<std::uint8_t>(part)) != 0; }
 };
 
 // What is measured decides what is asked for.
 struct ParameterQuestion {
   NcclHarness harness = NcclHarness::unknown;
   bool collectives = true;
-  bool copies = false;     // peer copies
-  bool latencies = false;  // of loads and flags that no copy call starts
-  bool host_copies = false;
+  bool copies = false;  // peer copies
   bool kernels = false;
 };
 

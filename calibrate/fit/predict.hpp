@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "calibrate/fit/parameters.hpp"
+#include "calibrate/measured_samples.hpp"
 #include "models/nccl/predict.hpp"
 #include "sim/fabric/fabric.hpp"
 #include "sim/fabric/routing.hpp"
@@ -33,11 +35,12 @@ struct FitTable {
   std::optional<std::int64_t> per_node;  // the first so many GPUs of each server; all by default
   std::vector<std::int64_t> positions;   // or which
   std::int64_t ranks = 0;                // 0: as many as there are
+  std::vector<std::string> gpus;         // or all of them by name, in rank order
   NcclSetup setup;
   std::vector<FitRow> rows;  // ascending sizes
 };
 
-// Copies between GPUs of one machine.
+// Copies between GPUs of one machine, or between a GPU and the memory of a socket (cpu0).
 enum class CopyQuantity { rate, time, latency };
 struct FitCopy {
   std::string from, to;  // gpu0; server1/gpu3
@@ -48,25 +51,39 @@ struct FitCopy {
   double value = 0;  // GB/s or us
   double spread = 0;
   std::string group;  // "p2p bandwidth"
+  int together = 0;   // those with the same number start together; 0: alone
+  std::string refused;
+};
+
+// A kernel of one GPU, alone.
+struct FitKernel {
+  std::string gpu, type;
+  KernelTest test = KernelTest::matmul;
+  std::int64_t m = 0, n = 0, k = 0;
+  Bytes bytes{0};
+  double us = 0, spread = 0;
   std::string refused;
 };
 
 struct FitData {
   std::vector<FitTable> tables;
   std::vector<FitCopy> copies;
-  std::string instrument;  // for the source tag: "nccl-tests 2.18.3, 2026-11-30, driver 550"
+  std::vector<FitKernel> kernels;
+  std::int64_t servers = 1;  // that the copies are among
+  std::string instrument;    // for the source tag: "nccl-tests 2.18.3, 2026-11-30, driver 550"
 };
 
-enum class PointKind { collective, copy, latency };
+enum class PointKind { collective, copy, latency, kernel };
 struct MeasuredPoint {
   std::string id, group;
   PointKind kind = PointKind::collective;
   Bytes bytes{0};
   bool across = false;  // servers
   double measured = 0, spread = 0;
+  double alike = 1;  // rows that share what weft is off by: copies of one size
   std::string refused;
 };
-// Tables in order, rows in order, then copies.
+// Tables in order, rows in order, then copies, then kernels.
 std::vector<MeasuredPoint> measured_points(const FitData& data);
 ParameterQuestion parameter_question(const FitData& data);
 
@@ -83,15 +100,32 @@ class Machine {
   // `servers` of them where it has a network. Throws InputError.
   std::shared_ptr<const Fabric> build(const std::vector<ParameterChange>& changes,
                                       std::int64_t servers) const;
-  // One number per observation, in us or GB/s. Throws InputError when the machine cannot do what was measured.
+  // One number per point, in us or GB/s. Throws InputError when the machine cannot do what was measured.
   std::vector<double> predict(const FitData& data,
                               const std::vector<ParameterChange>& changes) const;
 
+  // A fault that is tried: what it does to a built fabric's description before anything is predicted.
+  std::function<void(FabricSpec&)> tweak;
+
  private:
+  friend class Predictor;
   const NcclTopology& topology(const Fabric& fabric, const FitTable& table,
                                const std::vector<NodeId>& gpus) const;
   Json document_;
   mutable std::map<std::string, NcclTopology> topologies_;  // by ranks, release and variables
+};
+
+// The same for one set of data many times: a part of it that a change cannot reach is predicted once.
+class Predictor {
+ public:
+  Predictor(const Machine& machine, const FitData& data) : machine_(machine), data_(data) {}
+  std::vector<double> predict(const std::vector<ParameterChange>& changes) const;
+
+ private:
+  std::vector<double> part(ParameterReach reach, const std::vector<ParameterChange>& changes) const;
+  const Machine& machine_;
+  const FitData& data_;
+  mutable std::map<ParameterReach, std::map<std::string, std::vector<double>>> known_;
 };
 
 // The ranks of a table. Throws InputError when the fabric does not have them.

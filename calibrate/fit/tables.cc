@@ -2,6 +2,7 @@
 #include "calibrate/fit/tables.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 namespace weft {
 namespace {
 
+constexpr double kNoise = 1.2;  // a size that takes that much longer than the next is still noise
 constexpr std::int64_t kLongFixedCost = 4 << 20;  // bytes
 
 std::string setup_of(const Measurement& measurement, const char* key) {
@@ -46,6 +48,19 @@ class Reader {
     }
     for (const MeasuredRun& run : measurement_.runs) add_run(run);
     for (const MeasuredMatrix& matrix : measurement_.matrices) add_matrix(matrix);
+    for (const CopySample& sample : measurement_.copies) add_copy(sample);
+    for (const KernelSample& sample : measurement_.kernels) add_kernel(sample);
+    if (!measurement_.latencies.empty())
+      notes_.push_back(
+          "latencies of flags and of single calls are kept apart: how long the host or a "
+          "poll takes is not modelled");
+    if (kernel_copies_ + pageable_ + launches_ > 0)
+      notes_.push_back(
+          fmt::format("not modelled and left out: {} copies by kernels, {} of pageable "
+                      "memory, {} launches",
+                      kernel_copies_, pageable_, launches_));
+    for (const MeasuredHost& host : measurement_.hosts)
+      data_.servers = std::max<std::int64_t>(data_.servers, host.server + 1);
     const std::string nccl = setup_of(measurement_, "nccl");
     std::string instrument = measurement_.tool;
     if (!measurement_.version.empty()) instrument += " " + measurement_.version;
@@ -80,6 +95,7 @@ class Reader {
       return;
     }
     table.ranks = ranks;
+    for (const std::string& gpu : run.gpus) table.gpus.push_back(gpu);
     std::int64_t nodes = answers_.nodes.value_or(run.nodes);
     if (nodes <= 0) {
       const std::int64_t each = answers_.per_node.value_or(per_server_);
@@ -90,6 +106,9 @@ class Reader {
     table.nodes = nodes;
     table.name = fmt::format("{} of {}{}", collective, ranks,
                              nodes > 1 ? fmt::format(" on {}", nodes) : std::string{});
+    if (!run.algorithm.empty() || !run.protocol.empty())
+      table.name +=
+          fmt::format(" by {}{}{}", run.algorithm, run.protocol.empty() ? "" : "/", run.protocol);
     read_setup(run, table.setup);
     for (const LogPoint& point : log_points(run))
       table.rows.push_back({.bytes = point.bytes, .us = point.us, .spread = 0, .refused = {}});
@@ -118,7 +137,8 @@ class Reader {
   }
 
   void read_setup(const MeasuredRun& run, NcclSetup& setup) {
-    const std::string nccl = setup_of(measurement_, "nccl");
+    std::string nccl = setup_of(measurement_, "nccl");
+    if (nccl.empty() && !measurement_.hosts.empty()) nccl = measurement_.hosts.front().nccl;
     const auto logged = parse_nccl_version(nccl.substr(0, nccl.find('+')));
     if (answers_.release) {
       setup.version = *answers_.release;
@@ -130,8 +150,8 @@ class Reader {
     }
     setup.harness = answers_.harness.value_or(harness_of(measurement_, run.ranks));
     setup.environment = answers_.environment;
-    setup.algorithm = answers_.algorithm;
-    setup.protocol = answers_.protocol;
+    setup.algorithm = answers_.algorithm.empty() ? run.algorithm : answers_.algorithm;
+    setup.protocol = answers_.protocol.empty() ? run.protocol : answers_.protocol;
   }
 
   // Copies between GPUs. Matrices of the host, and those in which other devices copy too, are another question.
@@ -175,6 +195,49 @@ class Reader {
       notes_.push_back(fmt::format("{}: {} pairs with a host are left out", matrix.name, left_out));
   }
 
+  static double spread_of(const Repeats& repeated, Time time) {
+    // Of the median: the quartiles of n repeats lie 1.35 standard deviations apart.
+    if (!repeated.spread || time.ps <= 0 || repeated.repeats < 1) return 0;
+    return repeated.spread->seconds() / time.seconds() / 1.35 * 1.25 /
+           std::sqrt(static_cast<double>(repeated.repeats));
+  }
+
+  void add_copy(const CopySample& sample) {
+    if (sample.method != CopyMethod::copy_engine) {
+      ++(sample.method == CopyMethod::pageable ? pageable_ : kernel_copies_);
+      return;
+    }
+    FitCopy copy{.from = sample.from, .to = sample.to};
+    copy.bytes = sample.bytes;
+    copy.quantity = CopyQuantity::time;
+    copy.value = us_of(sample.time);
+    copy.peer_access = sample.peer_access.value_or(true);
+    copy.spread = spread_of(sample.repeated, sample.time);
+    copy.together = sample.together;
+    const bool host =
+        sample.from.find("cpu") != std::string::npos || sample.to.find("cpu") != std::string::npos;
+    copy.group = sample.pattern.empty() ? (host ? "host copy" : "copy") : sample.pattern;
+    data_.copies.push_back(copy);
+  }
+
+  void add_kernel(const KernelSample& sample) {
+    if (sample.test == KernelTest::launch || sample.test == KernelTest::graph_launch) {
+      ++launches_;
+      return;
+    }
+    data_.kernels.push_back({.gpu = sample.gpu,
+                             .type = sample.type,
+                             .test = sample.test,
+                             .m = sample.m,
+                             .n = sample.n,
+                             .k = sample.k,
+                             .bytes = sample.bytes,
+                             .us = us_of(sample.time),
+                             .spread = spread_of(sample.repeated, sample.time),
+                             .refused = {}});
+  }
+
+  std::size_t kernel_copies_ = 0, pageable_ = 0, launches_ = 0;
   static constexpr Bytes kMatrixCopy =
       256_MiB;  // what the tools copy by default, to the power of two
 
@@ -218,6 +281,7 @@ void refuse_rows(FitTable& table, const MeasuredRun& run) {
   const Bytes last = table.rows.empty() ? Bytes{0} : table.rows.back().bytes;
   for (const Anomaly& anomaly : anomalies(run)) {
     const bool cliff = anomaly.kind == Anomaly::Kind::cliff;
+    if (!cliff && anomaly.factor < kNoise) continue;
     refuse(anomaly.bytes, cliff ? end_of_cliff(table, anomaly.bytes) : anomaly.bytes, anomaly.text);
   }
   const auto fixed = fixed_cost(run);

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "calibrate/fit/fit.hpp"
+#include "calibrate/fit/faults.hpp"
 #include "calibrate/fit/patch.hpp"
 #include "sim/core/loader.hpp"
 #include "tools/cli/calibrate_input.hpp"
@@ -15,6 +15,8 @@
 
 namespace weft {
 namespace {
+
+constexpr std::size_t kMostNotes = 12;
 
 std::string today() {
   const auto now = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
@@ -35,7 +37,8 @@ class CalibrateFit final : public Command {
 
   int run(Io& io) override {
     const CalibrateInput input = read_calibrate_input(flags_, io);
-    const FitResult fitted = fit(input.machine, input.data, FitOptions{});
+    std::vector<FoundFault> faults;
+    const FitResult fitted = fit_and_find_faults(input.machine, input.data, FitOptions{}, faults);
     PatchHead head;
     head.base = flags_.fabric;
     head.date = date_.empty() ? today() : date_;
@@ -93,7 +96,10 @@ class CalibrateFit final : public Command {
       out += ".\n";
     }
     for (const std::string& note : input.notes) out += "note: " + note + "\n";
-    for (const std::string& note : fitted.notes) out += "note: " + note + "\n";
+    for (std::size_t i = 0; i < std::min(kMostNotes, fitted.notes.size()); ++i)
+      out += "note: " + fitted.notes[i] + "\n";
+    if (fitted.notes.size() > kMostNotes)
+      out += fmt::format("and {} more, see --json\n", fitted.notes.size() - kMostNotes);
     if (!output_.empty())
       out += fmt::format("\n{} {}\n", paint("written:", Colour::bold, io.colour), output_);
     return out;

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/fit/faults.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "models/catalog.hpp"
+#include "sim/core/text.hpp"
+#include "sim/fabric/link_law.hpp"
+
+namespace weft {
+namespace {
+
+constexpr double kMost = 6;           // a residual counts as this many standard deviations at most
+constexpr double kSd = 0.035;         // of a copy: noise, and what weft is off by
+constexpr std::size_t kRefitted = 6;  // candidates for which the shared values are fitted again
+constexpr double kLeastGain = 0.1;    // of the squared residuals, and
+constexpr double kLeastPoints = 60;   // their sum in squared standard deviations
+
+// One entry per pair of nodes, as the builder joins them.
+std::vector<LinkEntry> single_links(const ServerSpec& server) {
+  std::vector<LinkEntry> out;
+  for (const LinkEntry& entry : server.links) {
+    const auto a = expand_range(entry.a), b = expand_range(entry.b);
+    if (!a || !b) continue;
+    const auto add = [&](const std::string& from, const std::string& to) {
+      LinkEntry one = entry;
+      one.a = from;
+      one.b = to;
+      one.pair = Pairing::all;
+      out.push_back(std::move(one));
+    };
+    switch (entry.pair) {
+      case Pairing::each:
+        for (std::size_t i = 0; i < std::min(a->size(), b->size()); ++i) add((*a)[i], (*b)[i]);
+        break;
+      case Pairing::block: {
+        const std::size_t block = std::max<std::size_t>(1, a->size() / b->size());
+        for (std::size_t i = 0; i < a->size(); ++i)
+          add((*a)[i], (*b)[std::min(i / block, b->size() - 1)]);
+        break;
+      }
+      case Pairing::all:
+        for (std::size_t i = 0; i < a->size(); ++i)
+          for (std::size_t k = *a == *b ? i + 1 : 0; k < b->size(); ++k) add((*a)[i], (*b)[k]);
+    }
+  }
+  return out;
+}
+
+struct Candidate {
+  FoundFault fault;
+  std::function<void(std::vector<LinkEntry>&)> change;
+};
+
+class Finder {
+ public:
+  Finder(const Machine& machine, const FitData& data, const FitResult& fitted)
+      : machine_(machine), fitted_(fitted) {
+    data_.servers = data.servers;
+    std::size_t at = 0;
+    for (const FitTable& table : data.tables) at += table.rows.size();
+    for (std::size_t i = 0; i < data.copies.size(); ++i, ++at) {
+      if (!fitted.residuals[at].fitted) continue;
+      data_.copies.push_back(data.copies[i]);
+      measured_.push_back(data.copies[i].value);
+    }
+  }
+
+  std::vector<FoundFault> run() {
+    std::vector<FoundFault> out;
+    if (data_.copies.size() < 4) return out;
+    // Shared values are pulled by a fault: candidates are ranked with them as they are, and the best judged after a fit of the
+    // copies alone to each.
+    before_ = misfit(machine_.predict(data_, fitted_.changes()));
+    if (before_ < kLeastPoints) return out;
+    links_ = single_links(first_server());
+    std::vector<std::pair<double, Candidate>> ranked;
+    for (Candidate& candidate : candidates()) {
+      const double after = try_out(candidate);
+      ranked.emplace_back(after, std::move(candidate));
+    }
+    std::ranges::stable_sort(ranked, {}, &std::pair<double, Candidate>::first);
+    if (ranked.size() > kRefitted) ranked.resize(kRefitted);
+    const double sound = refitted({});
+    for (const auto& [unused, candidate] : ranked) {
+      FoundFault fault = candidate.fault;
+      fault.tweak = tweak_of(candidate.change);
+      const double after = refitted(fault.tweak);
+      fault.explains = 1 - after / sound;
+      if (fault.explains >= kLeastGain && sound - after >= kLeastPoints)
+        out.push_back(std::move(fault));
+    }
+    std::ranges::stable_sort(out, std::ranges::greater{}, &FoundFault::explains);
+    return out;
+  }
+
+ private:
+  ServerSpec first_server() const {
+    Diagnostics quiet;
+    const FabricSpec spec = read_fabric(machine_.document(), {}, quiet);
+    return spec.groups.front().server;
+  }
+
+  // Cauchy's loss of the residuals in standard deviations.
+  double misfit(const std::vector<double>& predicted) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < predicted.size(); ++i) {
+      const double r = std::abs(std::log(predicted[i] / measured_[i])) / kSd;
+      sum += kMost * kMost * std::log1p(r * r / (kMost * kMost));
+    }
+    return sum;
+  }
+
+  // In the first server. Fitted values are in the description that is built, so its links are read there.
+  static std::function<void(FabricSpec&)> tweak_of(
+      const std::function<void(std::vector<LinkEntry>&)>& change) {
+    return [change](FabricSpec& spec) {
+      ServerGroup rest = spec.groups.front();
+      std::vector<LinkEntry> links = single_links(rest.server);
+      change(links);
+      spec.groups.front().server.links = std::move(links);
+      if (rest.count > 1) {
+        spec.groups.front().count = 1;
+        --rest.count;
+        spec.groups.insert(spec.groups.begin() + 1, std::move(rest));
+      }
+    };
+  }
+
+  double try_out(const Candidate& candidate) const {
+    Machine changed(machine_.document());
+    changed.tweak = tweak_of(candidate.change);
+    try {
+      return misfit(changed.predict(data_, fitted_.changes()));
+    } catch (const InputError&) {
+      return before_;  // such a machine could not do what was measured
+    }
+  }
+
+  double refitted(const std::function<void(FabricSpec&)>& tweak) const {
+    Machine changed(machine_.document());
+    changed.tweak = tweak;
+    try {
+      return misfit(changed.predict(data_, fit(changed, data_, {.bootstrap = 0}).changes()));
+    } catch (const InputError&) {
+      return before_;
+    }
+  }
+
+  static void slow(LinkEntry& entry, double factor) {
+    Diagnostics quiet;
+    const LinkLaw law = link_law(entry.link, link_classes(), quiet);
+    entry.link.efficiency = std::max(0.01, law.efficiency() * factor);
+  }
+
+  static bool is(const std::string& node, std::string_view stem) { return node.starts_with(stem); }
+
+  std::vector<Candidate> candidates() const {
+    std::vector<Candidate> out;
+    std::set<std::string> switched;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const LinkEntry& link = links_[i];
+      const bool nvlink = link.link.link_class == LinkClass::nvlink;
+      const bool gpu = is(link.a, "gpu") || is(link.b, "gpu");
+      if (nvlink && (is(link.a, "nvs") || is(link.b, "nvs"))) {
+        switched.insert(is(link.a, "gpu") ? link.a : link.b);
+        continue;
+      }
+      if (!nvlink && link.link.link_class != LinkClass::pcie) continue;
+      for (const double factor : {0.5, 0.25, 0.75}) {
+        const bool width = !nvlink && gpu && factor != 0.75;
+        out.push_back({{.kind = width ? "half-width" : "slow-link",
+                        .parts = link.a + ":" + link.b,
+                        .factor = factor},
+                       [i, factor](std::vector<LinkEntry>& all) { slow(all[i], factor); }});
+      }
+    }
+    for (const std::string& name : switched) {
+      for (const double factor : {0.5, 0.25, 0.75}) {
+        out.push_back({{.kind = "slow-link", .parts = "the NVLinks of " + name, .factor = factor},
+                       [name, factor](std::vector<LinkEntry>& all) {
+                         for (LinkEntry& one : all)
+                           if (one.link.link_class == LinkClass::nvlink &&
+                               (one.a == name || one.b == name))
+                             slow(one, factor);
+                       }});
+      }
+    }
+    add_moves(out);
+    return out;
+  }
+
+  // Devices of one kind on PCIe that sit elsewhere: two exchanged, or one moved.
+  void add_moves(std::vector<Candidate>& out) const {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (links_[i].link.link_class != LinkClass::pcie) continue;
+      const std::string stem = links_[i].a.substr(0, 3);
+      if (stem != "gpu" && stem != "nic") continue;
+      std::set<std::string> others;
+      for (std::size_t k = 0; k < links_.size(); ++k) {
+        if (links_[k].link.link_class != LinkClass::pcie || !is(links_[k].a, stem)) continue;
+        if (links_[k].b == links_[i].b) continue;
+        if (stem == "nic") {
+          if (!others.insert(links_[k].b).second) continue;
+          const std::string to = links_[k].b;
+          out.push_back(
+              {{.kind = "wrong-affinity",
+                .parts = fmt::format("{} is on {}, not on {}", links_[i].a, to, links_[i].b)},
+               [i, to](std::vector<LinkEntry>& all) { all[i].b = to; }});
+        } else if (k > i) {
+          out.push_back({{.kind = "wrong-affinity",
+                          .parts = fmt::format("{} is on {} and {} on {}", links_[i].a, links_[k].b,
+                                               links_[k].a, links_[i].b)},
+                         [i, k](std::vector<LinkEntry>& all) { std::swap(all[i].b, all[k].b); }});
+        }
+      }
+    }
+  }
+
+  const Machine& machine_;
+  const FitResult& fitted_;
+  FitData data_;  // the copies that were fitted
+  std::vector<double> measured_;
+  std::vector<LinkEntry> links_;
+  double before_ = 0;
+};
+
+}  // namespace
+
+std::string FoundFault::text() const {
+  if (kind == "wrong-affinity")
+    return fmt::format("{}: {}; it takes away {:.0f} % of the misfit of the copies", kind, parts,
+                       100 * explains);
+  return fmt::format("{}: {} at {} of the rate; it takes away {:.0f} % of the misfit of the copies",
+                     kind, parts, factor, 100 * explains);
+}
+
+std::vector<FoundFault> find_faults(const Machine& machine, const FitData& data,
+                                    const FitResult& fitted) {
+  return Finder(machine, data, fitted).run();
+}
+
+FitResult fit_and_find_faults(const Machine& machine, const FitData& data,
+                              const FitOptions& options, std::vector<FoundFault>& faults) {
+  FitResult found = fit(machine, data, options);
+  faults = find_faults(machine, data, found);
+  if (faults.empty()) return found;
+  Machine faulty(machine.document());
+  faulty.tweak = faults.front().tweak;
+  found = fit(faulty, data, options);
+  found.notes.insert(found.notes.begin(),
+                     "fault: " + faults.front().text() +
+                         ". The values are those of the sound parts; the patch does not hold it");
+  return found;
+}
+
+}  // namespace weft

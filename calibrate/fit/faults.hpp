@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which part of a machine is not what it should be: a fit explains all parts of one kind by one value, so a part that differs
+// leaves residuals on every path that crosses it, and only there.
+//
+//   slow link       copies that cross one cable take longer, by one factor; of a switched machine all NVLinks of one GPU
+//   half width      the same with a factor near 1/2 or 1/4 on a PCIe link: trained down
+//   wrong affinity  two devices exchange their residuals' pattern: the data fit once they are joined elsewhere
+//
+// Every candidate is simulated: the description is changed, all is predicted again with the fitted values, and the candidate that
+// takes away most of what is left of the squared residuals wins, if it takes more than luck would.
+// Assumes: one fault. Shared parameters are fitted robustly, so that one part does not pull them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "calibrate/fit/fit.hpp"
+
+namespace weft {
+
+struct FoundFault {
+  std::string kind;                        // "slow-link", "half-width", "wrong-affinity"
+  std::string parts;                       // "gpu3:plx1", "the NVLinks of gpu2"
+  double factor = 1;                       // of the rate
+  double explains = 0;                     // share of the squared residuals that it takes away
+  std::function<void(FabricSpec&)> tweak;  // puts it into a description
+  std::string text() const;
+};
+
+// Best first; empty when nothing stands out. Needs copies: collectives see the slowest part only.
+std::vector<FoundFault> find_faults(const Machine& machine, const FitData& data,
+                                    const FitResult& fitted);
+
+// Fits, looks for a fault, and when there is one fits again with it in place, so that the shared values are those of the sound
+// parts. The notes of the result name it.
+FitResult fit_and_find_faults(const Machine& machine, const FitData& data,
+                              const FitOptions& options, std::vector<FoundFault>& faults);
+
+}  // namespace weft

@@ -18,6 +18,7 @@ namespace {
 
 constexpr double kMost = 6;           // a residual counts as this many standard deviations at most
 constexpr double kSd = 0.035;         // of a copy: noise, and what weft is off by
+constexpr double kOdd = 0.12;         // without two copies so far off there is nothing to explain
 constexpr std::size_t kRefitted = 6;  // candidates for which the shared values are fitted again
 constexpr double kLeastGain = 0.1;    // of the squared residuals, and
 constexpr double kLeastPoints = 60;   // their sum in squared standard deviations
@@ -77,8 +78,12 @@ class Finder {
     if (data_.copies.size() < 4) return out;
     // Shared values are pulled by a fault: candidates are ranked with them as they are, and the best judged after a fit of the
     // copies alone to each.
-    before_ = misfit(machine_.predict(data_, fitted_.changes()));
-    if (before_ < kLeastPoints) return out;
+    const std::vector<double> now = machine_.predict(data_, fitted_.changes());
+    before_ = misfit(now);
+    std::size_t odd = 0;
+    for (std::size_t i = 0; i < now.size(); ++i)
+      odd += std::abs(std::log(now[i] / measured_[i])) > kOdd ? 1 : 0;
+    if (before_ < kLeastPoints || odd < 2) return out;
     links_ = single_links(first_server());
     std::vector<std::pair<double, Candidate>> ranked;
     for (Candidate& candidate : candidates()) {

@@ -142,6 +142,31 @@ TEST(CalibratePatch, IsUsedLikeAFabricAndCountsAsMeasured) {
   EXPECT_EQ(weft_cli({"run", scenario}).code, kOk);
 }
 
+TEST(CalibratePatch, GivesIntervalsToPredictions) {
+  const Folder folder;
+  const std::string path = folder.path("node.json");
+  ASSERT_EQ(weft_cli({"calibrate", "fit", log("rtx4090-4gpu-p2p-driver-allreduce.log"), "--fabric",
+                      "pcie-rtx4090x8", "--set", "/peer_access/pcie=all", "-o", path})
+                .code,
+            kOk);
+  const Json rows = document(weft_cli({"nccl-tests", "all_reduce_perf", "--fabric", path, "-g", "4",
+                                       "-b", "1G", "-e", "1G", "--intervals", "--json"}));
+  const double low = number_at(rows, {"rows", "0", "time_us_low"}),
+               high = number_at(rows, {"rows", "0", "time_us_high"});
+  EXPECT_LT(low, 63'640);  // measured
+  EXPECT_GT(high, 63'640);
+  EXPECT_LT(high / low, 1.3);
+  const std::string scenario = folder.file(
+      "scenario.json",
+      R"({"weft": {"schema": 1}, "name": "four", "question": "how long?", "fabric": "node.json",
+          "nccl": {}, "jobs": [{"name": "a", "collective": "all_reduce", "size": "1 GiB", "gpus": 4}]})");
+  const Json report = document(weft_cli({"run", scenario, "--intervals", "--json"}));
+  EXPECT_LT(number_at(report, {"intervals_90", "a", "low"}), number_at(report, {"time_s"}));
+  EXPECT_GT(number_at(report, {"intervals_90", "a", "high"}), number_at(report, {"time_s"}));
+  EXPECT_EQ(weft_cli({"nccl-tests", "all_reduce_perf", "--fabric", "hgx-h100", "--intervals"}).code,
+            kBadInput);
+}
+
 TEST(CalibrateCheck, PredictsWhatItLeftOut) {
   const Outcome outcome =
       weft_cli({"calibrate", "check", log("rtx4090-4gpu-p2p-driver-allreduce.log"), "--fabric",

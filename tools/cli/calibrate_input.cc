@@ -141,4 +141,36 @@ CalibrateInput read_calibrate_input(const CalibrateFlags& flags, Io& io) {
   return input;
 }
 
+Calibration calibration_of(const std::string& fabric) {
+  Diagnostics out;
+  Configs files(find_configs_root());
+  std::optional<std::string> text;
+  if (fabric.ends_with(".json")) text = files.read(fabric);
+  if (!text)
+    throw InputError(
+        fmt::format("error: --intervals: \"{}\" is not a calibrated fabric\n    name the file that "
+                    "`weft calibrate "
+                    "fit -o` wrote\n",
+                    fabric));
+  const Json document = parse_json(*text, fabric, out);
+  out.throw_if_errors();
+  std::optional<Calibration> found = read_calibration(document, out);
+  out.throw_if_errors();
+  return std::move(*found);
+}
+
+Calibration calibration_of_scenario(const std::string& path) {
+  Diagnostics out;
+  Configs files(find_configs_root());
+  const std::optional<std::string> text = files.read(path);
+  const Json document = text ? parse_json(*text, path, out) : Json{};
+  const Json* fabric = document.find("fabric");
+  if (fabric != nullptr && fabric->find("use") != nullptr) fabric = fabric->find("use");
+  if (fabric == nullptr || !fabric->is_string() || !fabric->text.ends_with(".json"))
+    throw InputError(
+        "error: --intervals: the fabric of the scenario is not a file of `weft calibrate fit`\n");
+  const auto folder = std::filesystem::path(path).parent_path();
+  return calibration_of((folder / fabric->text).string());
+}
+
 }  // namespace weft

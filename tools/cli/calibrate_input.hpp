@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/fit/patch.hpp"
 #include "calibrate/fit/predict.hpp"
 #include "calibrate/fit/tables.hpp"
 #include "tools/cli/cli.hpp"
@@ -34,5 +35,10 @@ CalibrateInput read_calibrate_input(const CalibrateFlags& flags, Io& io);
 // Of a file of kind "measurement", or of a log or output that an importer understands.
 std::optional<Measurement> read_measured(const std::string& path, const CalibrateFlags& flags,
                                          std::vector<std::string>& notes, Diagnostics& out);
+
+// The calibration that a fabric reference holds: a path to a patch. Throws InputError when it is none.
+Calibration calibration_of(const std::string& fabric);
+// The same of a scenario file whose fabric is a patch.
+Calibration calibration_of_scenario(const std::string& path);
 
 }  // namespace weft

@@ -2,17 +2,20 @@
 // weft nccl-tests: the table of nccl-tests, predicted, with what NCCL would choose for every size and what holds it back.
 // GPUs that NCCL does not drive run weft's own algorithms at assumed software costs.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "calibrate/fit/intervals.hpp"
 #include "models/catalog.hpp"
 #include "models/nccl/predict.hpp"
 #include "models/nccl/tuner_file.hpp"
 #include "sim/core/check.hpp"
 #include "sim/core/text.hpp"
+#include "tools/cli/calibrate_input.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/nccl_flags.hpp"
 #include "tools/cli/output.hpp"
@@ -57,6 +60,8 @@ class NcclTests final : public Command {
     app.add_option("--export-tuner", tuner_,
                    "writes the choices as a file of NCCL's tuner plug-in");
     app.add_option("--fidelity", fidelity_, "analytic or fluid");
+    app.add_flag("--intervals", intervals_,
+                 "90 % intervals: the fabric is a patch of `weft calibrate fit`");
     add_set_option(app, sets_);
     add_json_flag(app, json_);
   }
@@ -89,6 +94,7 @@ class NcclTests final : public Command {
     const std::vector<NodeId> gpus = choose(fabric);
     setup.fidelity = fidelity;
     const std::vector<Bytes> sizes = sizes_between(*from, *to);
+    sizes_ = sizes;
     Progress progress(io.err);
     const bool nccl = driven_by_nccl(fabric, gpus);
     const std::vector<NcclRow> rows =
@@ -98,6 +104,7 @@ class NcclTests final : public Command {
       const std::size_t nodes = node_count(fabric, gpus);
       write_file(tuner_, tuner_csv(*collective, rows, nodes, gpus.size()));
     }
+    if (intervals_) spread_ = spreads(*collective, gpus, rows, setup, diagnostics);
     io.out = json_ ? to_text(to_json(*collective, gpus.size(), rows, setup)) + "\n"
                    : text(fabric, *collective, gpus.size(), rows, setup, nccl);
     return kOk;
@@ -174,6 +181,36 @@ class NcclTests final : public Command {
     return setup;
   }
 
+  // By row: the factor that its 90 % interval goes up and down by; parameters and what weft is off by beside them.
+  std::vector<double> spreads(CollectiveKind kind, const std::vector<NodeId>& gpus,
+                              const std::vector<NcclRow>& rows, const NcclSetup& setup,
+                              Diagnostics& diagnostics) {
+    const Calibration calibration = calibration_of(fabric_);
+    std::vector<Bytes> sizes;
+    for (const NcclRow& row : rows) sizes.push_back(row.bytes);
+    const std::vector<std::string> given = sets_;
+    const std::vector<double> sd = propagate(calibration, [&](const ValueChanges& changes) {
+      sets_ = given;
+      for (const auto& [pointer, value] : changes)
+        sets_.push_back(pointer + "=" + weft::to_text(value, 0));
+      const Fabric changed = load(diagnostics);
+      std::vector<double> out;
+      for (const NcclRow& row : predict_nccl(changed, gpus, kind, sizes, setup))
+        out.push_back(row.time.us());
+      return out;
+    });
+    sets_ = given;
+    std::vector<double> out;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      MeasuredPoint point;
+      point.bytes = sizes[i];
+      point.across = flags_.nodes.value_or(1) > 1;
+      const double model = model_error(point) * calibration.scale;
+      out.push_back(interval_factor(calibration, std::sqrt(sd[i] * sd[i] + model * model)));
+    }
+    return out;
+  }
+
   // The GPUs that take part, in rank order.
   std::vector<NodeId> choose(const Fabric& fabric) const {
     std::vector<NodeId> gpus = first_gpus(fabric, flags_.per_node, gpus_);
@@ -248,6 +285,10 @@ class NcclTests final : public Command {
       r.set("protocol", row.protocol);
       r.set("channels", std::uint64_t{row.channels});
       r.set("bottleneck", row.bottleneck);
+      if (const std::size_t i = list.items.size(); i < spread_.size()) {
+        r.set("time_us_low", row.time.seconds() * 1e6 / spread_[i]);
+        r.set("time_us_high", row.time.seconds() * 1e6 * spread_[i]);
+      }
       list.push(std::move(r));
     }
     return out;
@@ -278,10 +319,11 @@ class NcclTests final : public Command {
       const std::string figures =
           fmt::format("{:>10.2f}{:>8.2f}{:>8.2f}{:>7}", row.time.seconds() * 1e6, row.algbw_gbs,
                       row.busbw_gbs, "N/A");
-      out += fmt::format(
-          " {:>12}{:>14}{:>10}{:>8}{:>8}{}{}  {:<24}{}\n", row.bytes.count, row.bytes.count / 4,
-          "float", reduces ? "sum" : "none", rooted ? 0 : -1, figures, figures,
-          fmt::format("{}/{} x{}", row.algorithm, row.protocol, row.channels), row.bottleneck);
+      out += fmt::format(" {:>12}{:>14}{:>10}{:>8}{:>8}{}{}  {:<24}{}\n", row.bytes.count,
+                         row.bytes.count / 4, "float", reduces ? "sum" : "none", rooted ? 0 : -1,
+                         figures, figures,
+                         fmt::format("{}/{} x{}", row.algorithm, row.protocol, row.channels),
+                         row.bottleneck + interval_text(row));
       sum += row.busbw_gbs;
     }
     if (!rows.empty())
@@ -290,6 +332,18 @@ class NcclTests final : public Command {
     return out;
   }
 
+  std::string interval_text(const NcclRow& row) const {
+    for (std::size_t i = 0; i < spread_.size(); ++i) {
+      if (sizes_[i] != row.bytes) continue;
+      const double us = row.time.seconds() * 1e6;
+      return fmt::format("; 90 % {:.2f} to {:.2f} us", us / spread_[i], us * spread_[i]);
+    }
+    return {};
+  }
+
+  std::vector<double> spread_;  // of --intervals, by row
+  std::vector<Bytes> sizes_;
+  bool intervals_ = false;
   std::string test_, fabric_, from_ = "8", to_ = "8G", tuner_, fidelity_;
   double factor_ = 2;
   NcclFlags flags_;

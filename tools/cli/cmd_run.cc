@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "calibrate/fit/intervals.hpp"
+#include "tools/cli/calibrate_input.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/page.hpp"
@@ -40,6 +42,8 @@ class RunCommand final : public Command {
                    "most slices in trace.json.gz; the longest stay")
         ->check(CLI::Range(std::size_t{1}, std::size_t{20'000'000}))
         ->capture_default_str();
+    app.add_flag("--intervals", intervals_,
+                 "90 % intervals of the times: the fabric is a patch of `weft calibrate fit`");
     app.add_flag("--quick", quick_, "skip the second runs that show what limits the time");
     add_json_flag(app, json_);
   }
@@ -56,7 +60,7 @@ class RunCommand final : public Command {
         run_timed(scenario, what_ifs_.empty() ? recorded() : context, diagnostics);
     io.err << diagnostics.text();
     if (what_ifs_.empty()) {
-      io.out = json_ ? to_text(to_json(report)) + "\n" : summary(report);
+      io.out = answer(report, diagnostics);
       write_folder(recorder, report, io);
       return kOk;
     }
@@ -70,6 +74,42 @@ class RunCommand final : public Command {
   }
 
  private:
+  std::string answer(const Report& report, Diagnostics& diagnostics) const {
+    if (!intervals_) return json_ ? to_text(to_json(report)) + "\n" : summary(report);
+    const Calibration calibration = calibration_of_scenario(scenario_);
+    RunContext context = run_models();
+    context.explain = false;
+    std::vector<double> times;
+    const std::vector<double> sd = propagate(calibration, [&](const ValueChanges& changes) {
+      RunOptions changed = options_;
+      for (const auto& [pointer, value] : changes)
+        changed.sets.push_back("/fabric" + pointer + "=" + to_text(value, 0));
+      const Report one =
+          run_timed(load_scenario(scenario_, changed, diagnostics), context, diagnostics);
+      std::vector<double> out{one.time_s};
+      for (const JobReport& job : one.jobs) out.push_back(job.time_s);
+      if (times.empty()) times = out;
+      return out;
+    });
+    std::string text = summary(report);
+    Json json = to_json(report);
+    Json intervals = Json::object();
+    const auto add = [&](const std::string& name, std::size_t i) {
+      const double factor = interval_factor(calibration, sd[i]);
+      Json one = Json::object();
+      one.set("low", times[i] / factor);
+      one.set("high", times[i] * factor);
+      intervals.set(name, std::move(one));
+      text += fmt::format("{}: 90 % {} to {}, from the calibrated values\n", name,
+                          seconds_text(times[i] / factor), seconds_text(times[i] * factor));
+    };
+    text += "\n";
+    add("time", 0);
+    for (std::size_t i = 0; i < report.jobs.size(); ++i) add(report.jobs[i].name, i + 1);
+    json.set("intervals_90", std::move(intervals));
+    return json_ ? to_text(json) + "\n" : text;
+  }
+
   void write_folder(const Recorder& recorder, const Report& report, Io& io) const {
     if (folder_.empty()) return;
     const std::vector<OutputFile> files = recorder.files(folder_, report);
@@ -127,7 +167,7 @@ class RunCommand final : public Command {
   RunOptions options_;
   std::vector<std::string> what_ifs_;
   std::size_t trace_slices_ = 200'000;
-  bool json_ = false, quick_ = false;
+  bool json_ = false, quick_ = false, intervals_ = false;
 };
 
 }  // namespace

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/fit/intervals.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/core/check.hpp"
+
+namespace weft {
+
+std::vector<double> propagate(
+    const Calibration& calibration,
+    const std::function<std::vector<double>(const ValueChanges&)>& predict) {
+  constexpr double kNegligible = 1e-3;  // of a column: its parameters are known to a thousandth
+  const std::vector<double> at = predict({});
+  std::vector<double> variance(at.size(), 0.0);
+  const DenseMatrix root = covariance_root(calibration.covariance);
+  for (std::size_t c = 0; c < root.columns; ++c) {
+    double largest = 0;
+    for (std::size_t k = 0; k < root.rows; ++k) largest = std::max(largest, std::abs(root(k, c)));
+    if (largest < kNegligible) continue;
+    ValueChanges changes;
+    for (std::size_t k = 0; k < root.rows; ++k) {
+      const Parameter& p = calibration.parameters[k];
+      const double up = calibration.values[k] * std::exp(root(k, c));
+      // A share cannot exceed 1: the other way then.
+      const double value = up <= p.upper ? up : calibration.values[k] * std::exp(-root(k, c));
+      for (const std::string& pointer : p.pointers)
+        changes.emplace_back(pointer, parameter_value(p.unit, value));
+    }
+    const std::vector<double> moved = predict(changes);
+    WEFT_CHECK(moved.size() == at.size(), moved.size(), at.size());
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      if (!(at[i] > 0) || !(moved[i] > 0)) continue;
+      const double step = std::log(moved[i] / at[i]);
+      variance[i] += step * step;
+    }
+  }
+  for (double& v : variance) v = std::sqrt(v);
+  return variance;
+}
+
+double interval_factor(const Calibration& calibration, double sd) {
+  return std::exp(student_t(0.9, calibration.freedom) * sd);
+}
+
+}  // namespace weft

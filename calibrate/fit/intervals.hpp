@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the uncertainty of a calibration means for a prediction.
+//
+// Law:     the delta method on logarithms: with the covariance C = R R' of the parameters' logarithms, the variance of ln f is
+//          the sum over columns r of R of (ln f(theta + r) - ln f(theta))^2. One prediction per column.
+// Assumes: ln f is nearly linear within a standard deviation. A switch of algorithm inside it shows as a step.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calibrate/fit/patch.hpp"
+
+namespace weft {
+
+// Values by pointer, as a command line would set them.
+using ValueChanges = std::vector<std::pair<std::string, Json>>;
+
+// Standard deviations of ln f for every output of `predict`, which gives positive numbers, the same many on each call.
+std::vector<double> propagate(
+    const Calibration& calibration,
+    const std::function<std::vector<double>(const ValueChanges&)>& predict);
+
+// The factor that a 90 % interval goes up and down by.
+double interval_factor(const Calibration& calibration, double sd);
+
+}  // namespace weft

@@ -167,6 +167,25 @@ TEST(CalibratePatch, GivesIntervalsToPredictions) {
             kBadInput);
 }
 
+TEST(CalibrateSuggest, NamesTheCollectiveThatAScenarioRuns) {
+  const Folder folder;
+  const std::string scenario = folder.file(
+      "scenario.json",
+      R"({"weft": {"schema": 1}, "name": "eight", "question": "how long?", "fabric": "hgx-a100",
+          "nccl": {}, "jobs": [{"name": "a", "collective": "all_gather", "size": "1 GiB"}]})");
+  const Json answer =
+      document(weft_cli({"calibrate", "suggest", scenario, "--fabric", "hgx-a100", "--json"}));
+  const Json& list = *answer.find("measurements");
+  ASSERT_FALSE(list.items.empty());
+  EXPECT_THAT(list.items.front().find("measure")->text, HasSubstr("of 8 GPUs"));
+  double before = 1;
+  for (const Json& one : list.items) {
+    EXPECT_LE(one.find("sd_before")->number, before + 1e-12);
+    EXPECT_LT(one.find("sd_after")->number, one.find("sd_before")->number);
+    before = one.find("sd_after")->number;
+  }
+}
+
 TEST(CalibrateCheck, PredictsWhatItLeftOut) {
   const Outcome outcome =
       weft_cli({"calibrate", "check", log("rtx4090-4gpu-p2p-driver-allreduce.log"), "--fabric",

@@ -132,7 +132,12 @@ void run(const Probed& which, std::uint64_t seed, Tally& tally) {
 TEST(ProbedMachines, AreFoundWithinTheirIntervalsAndTheirFaultsAreNamed) {
   Tally tally;
   std::uint64_t seed = 11;
+  const char* only = std::getenv("WEFT_MACHINE");
   for (const Probed& which : probed()) {
+    if (only != nullptr && which.fabric.find(only) == std::string::npos) {
+      ++seed;
+      continue;
+    }
     run(which, seed++, tally);
     std::printf("%s", tally.text.c_str());
     std::fflush(stdout);

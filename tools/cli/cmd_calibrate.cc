@@ -6,7 +6,7 @@
 
 namespace weft {
 
-extern const Verb kCalibrateFit, kCalibrateCheck;
+extern const Verb kCalibrateFit, kCalibrateCheck, kCalibrateSuggest;
 
 namespace {
 
@@ -14,7 +14,7 @@ class Calibrate final : public Command {
  public:
   void add(CLI::App& app) override {
     app.require_subcommand(0, 1);
-    for (const Verb* verb : {&kCalibrateFit, &kCalibrateCheck}) {
+    for (const Verb* verb : {&kCalibrateFit, &kCalibrateCheck, &kCalibrateSuggest}) {
       CLI::App* sub = app.add_subcommand(std::string(verb->name), std::string(verb->summary));
       sub->allow_extras();
       actions_.emplace_back(sub, verb->make());

@@ -60,27 +60,26 @@ void MeasurementUnion::add_new(std::vector<T>& into, const std::vector<T>& more,
 }
 
 void MeasurementUnion::add_copies(const std::vector<CopySample>& more) {
-  std::map<int, std::vector<const CopySample*>> groups;
+  std::map<int, std::vector<CopySample>> groups;
+  for (const CopySample& copy : more) {
+    if (copy.together == 0) continue;
+    groups[copy.together].push_back(copy);
+    groups[copy.together].back().together = 0;
+  }
   for (const CopySample& copy : more) {
     if (copy.together == 0) {
       if (is_new("copy " + text_of(copy))) all_.copies.push_back(copy);
-    } else {
-      groups[copy.together].push_back(&copy);
+      continue;
     }
-  }
-  for (const auto& [number, copies] : groups) {
-    std::vector<CopySample> group;
-    for (const CopySample* copy : copies) group.push_back(*copy);
+    // A group stands where its first transfer stands.
+    std::vector<CopySample> group = std::exchange(groups[copy.together], {});
     std::string key = "group";
-    for (CopySample& copy : group) {
-      copy.together = 0;
-      key += " " + text_of(copy);
-    }
-    if (!is_new(std::move(key))) continue;
+    for (const CopySample& one : group) key += " " + text_of(one);
+    if (group.empty() || !is_new(std::move(key))) continue;
     ++groups_;
-    for (CopySample& copy : group) {
-      copy.together = groups_;
-      all_.copies.push_back(std::move(copy));
+    for (CopySample& one : group) {
+      one.together = groups_;
+      all_.copies.push_back(std::move(one));
     }
   }
 }

@@ -85,6 +85,20 @@ TEST(MeasurementMerge, GroupsStayTogetherAndGetNumbersOfTheirOwn) {
   EXPECT_NE(all.copies[0].together, all.copies[2].together);
 }
 
+TEST(MeasurementMerge, OrderIsKept) {
+  const Measurement a =
+      part({copy_of("gpu0", "gpu1", 500_us, 1), copy_of("gpu1", "gpu0", 510_us, 1),
+            copy_of("cpu0", "gpu0", 900_us), copy_of("gpu0", "gpu1", 600_us, 2),
+            copy_of("cpu0", "gpu1", 910_us), copy_of("gpu1", "gpu0", 610_us, 2)});
+  const Measurement all = merged({a, a});
+  ASSERT_EQ(all.copies.size(), 6U);
+  EXPECT_EQ(all.copies[0].together, 1);
+  EXPECT_EQ(all.copies[2].from, "cpu0");
+  EXPECT_EQ(all.copies[3].together, 2);
+  EXPECT_EQ(all.copies[4].together, 2);
+  EXPECT_EQ(all.copies[5].to, "gpu1");
+}
+
 TEST(MeasurementMerge, SizesJoinTheRunOfTheSameHeaderAndRepeatsDoNot) {
   Measurement a = part({}), b = part({}), c = part({});
   a.runs = {run_of({{1_MiB, 50_us}, {2_MiB, 70_us}})};

@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 // Of importers that yield measurements, the order in which they are tried.
-constexpr const char* kTried[] = {"nccl-tests", "nvbandwidth", "p2p", "perftest"};
+constexpr const char* kTried[] = {"nccl-tests", "nvbandwidth", "p2p", "perftest", "nccl-inspector"};
 
 const Importer* importer_named(std::string_view name) {
   for (const Importer* importer : importers())
@@ -83,7 +83,7 @@ std::optional<Measurement> read_measured(const std::string& path, const Calibrat
   const Json* kind = document.find("kind");
   if (trial.ok() && kind != nullptr && kind->is_string() && kind->text == "measurement") {
     const std::size_t before = out.error_count();
-    Measurement measurement = read_measurement(document, out);
+    Measurement measurement = read_measurement(parse_json(*text, path, out), out);
     if (out.error_count() > before) return std::nullopt;
     return measurement;
   }

@@ -6,7 +6,8 @@
 
 namespace weft {
 
-extern const Verb kCalibrateFit, kCalibrateCheck, kCalibrateSuggest;
+extern const Verb kCalibrateFit, kCalibrateCheck, kCalibrateSuggest, kCalibrateMerge,
+    kCalibrateInspect;
 
 namespace {
 
@@ -14,7 +15,8 @@ class Calibrate final : public Command {
  public:
   void add(CLI::App& app) override {
     app.require_subcommand(0, 1);
-    for (const Verb* verb : {&kCalibrateFit, &kCalibrateCheck, &kCalibrateSuggest}) {
+    for (const Verb* verb : {&kCalibrateFit, &kCalibrateCheck, &kCalibrateSuggest, &kCalibrateMerge,
+                             &kCalibrateInspect}) {
       CLI::App* sub = app.add_subcommand(std::string(verb->name), std::string(verb->summary));
       sub->allow_extras();
       actions_.emplace_back(sub, verb->make());

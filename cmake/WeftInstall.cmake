@@ -46,7 +46,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# Wanted only by those who compile against the installed libraries.
+# Wanted only by those who use the Python package or compile against the installed libraries.
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS
-  "libboost-dev, libeigen3-dev, libfmt-dev, libpugixml-dev, libxxhash-dev, nlohmann-json3-dev")
+  "python3-numpy, python3-pandas, libboost-dev, libeigen3-dev, libfmt-dev, libpugixml-dev, libxxhash-dev, nlohmann-json3-dev")
 include(CPack)

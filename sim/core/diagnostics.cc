@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/input_problems.hpp"
+
 namespace weft {
 namespace {
 
@@ -75,7 +77,13 @@ std::string Diagnostics::text(std::size_t limit) const {
 }
 
 void Diagnostics::throw_if_errors() const {
-  if (!ok()) throw InputError(text());
+  if (ok()) return;
+  std::vector<LocatedProblem> located;
+  for (const Problem& p : problems_) {
+    located.push_back({files_[p.place.file], p.place.line, p.place.column,
+                       p.severity == Problem::Severity::warning, p.pointer, p.fact, p.cure});
+  }
+  throw InputProblems(text(), std::move(located));
 }
 
 }  // namespace weft

@@ -11,7 +11,8 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kProgressEvery = 1 << 14;
+// Steps between two reports of progress. A step in which nothing ends is one look into a long stretch of packets.
+constexpr std::uint64_t kProgressEvery = 1 << 8;
 constexpr std::uint32_t kMostEndless = 2'000'000;  // iterations of a job that repeats until the end
 
 }  // namespace
@@ -46,6 +47,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
 
   std::vector<FlowDone> arrived;
   std::size_t changed = 0, rerouted = 0;
+  std::uint64_t steps = 0;
   Time now{0};
   while (!only_endless_left()) {
     const Time change = changed < changes_.size() ? changes_[changed].when : Time::never();
@@ -90,6 +92,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
     now = next;
     network_.advance(now, arrived);
     for (const FlowDone& done : arrived) finished_.push_back(OpId{done.tag});
+    const bool quiet = arrived.empty() && queue_.next_time() != now;
     arrived.clear();
     // The machine changes before anything starts on it at the same instant.
     for (; changed < changes_.size() && changes_[changed].when == now; ++changed, ++events_) {
@@ -116,7 +119,9 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
       }
       settle(now);
     }
-    if (progress && (++events_ % kProgressEvery) == 0) progress(now, events_);
+    if (!progress) continue;
+    ++events_;
+    if (++steps % kProgressEvery == 0 || quiet) progress(now, events_);
   }
   fingerprint_.add(makespan_);
 }

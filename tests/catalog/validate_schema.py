@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A second opinion: every file of configs, and of scenarios beside it, against its JSON Schema, by python3-jsonschema.
+"""A second opinion: every file of configs, and the scenarios and examples beside it, against its JSON Schema, by python3-jsonschema.
 
 usage: validate_schema.py CONFIGS
 Prints one line per problem, "file: /pointer: message". Exit code 0: none, 1: some, 2: called wrongly.
@@ -13,7 +13,7 @@ import sys
 import jsonschema
 
 FOLDERS = {"gpus": "gpu", "nics": "nic", "switches": "switch", "links": "link", "servers": "server", "fabrics": "fabric",
-           "../scenarios": "scenario", "../tests/validation": "validation"}
+           "../scenarios": "scenario", "../docs/examples": "sweep", "../tests/validation": "validation"}
 
 
 def problems_of(validator, path):

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two thousand analytic points: the table of a sweep that was killed, sharded or run by one thread is that of an undisturbed one.
 // Ranks of MPI are tried by tests/sweep/run, which also measures threads.
-#include <chrono>
-#include <thread>
-
 #include "tests/sweep/sweep_test.hpp"
 
 namespace weft {

@@ -159,7 +159,7 @@ TEST_F(StoreTest, AnInterruptKeepsWhatIsFinished) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string store = "stopped" + std::to_string(signal);
     const Child child({"sweep", sweep, "--out", path(store), "--jobs", "1"});
-    while (lines(log(store)) < 20) usleep(1000);
+    ASSERT_TRUE(reaches(log(store), 20));
     child.send(signal);
     EXPECT_EQ(child.wait(), 130);
     const Outcome status = weft_cli({"sweep", "status", path(store)});

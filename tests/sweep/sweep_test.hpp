@@ -51,7 +51,6 @@ class Child {
     waitpid(pid_, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
-  bool alive() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
 
  private:
   pid_t pid_ = -1;
@@ -66,6 +65,12 @@ inline std::string read(const fs::path& path) {
 inline std::size_t lines(const fs::path& path) {
   const std::string text = read(path);
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// Waits until a log has so many lines; two minutes at most.
+inline bool reaches(const fs::path& path, std::size_t wanted) {
+  for (int i = 0; i < 120'000 && lines(path) < wanted; ++i) usleep(1000);
+  return lines(path) >= wanted;
 }
 
 class SweepTest : public testing::Test {

@@ -66,7 +66,18 @@ void refuse_extras(const CLI::App& app) {
   throw InputError(text + fmt::format("    see `weft {} --help`\n", verb->get_name()));
 }
 
-int parse_and_run(std::vector<std::string> args, Io& io) {
+void clear_places(Json& json) {
+  json.place = {};
+  for (Json& item : json.items) clear_places(item);
+  for (JsonMember& member : json.members) {
+    member.place = {};
+    clear_places(member.value);
+  }
+}
+
+}  // namespace
+
+int run_verb(std::vector<std::string> args, Io& io) {
   CLI::App app{
       "Simulates GPU interconnect fabrics: how long communication takes, and what limits it.",
       "weft"};
@@ -107,17 +118,6 @@ int parse_and_run(std::vector<std::string> args, Io& io) {
   throw InputError(app.help());
 }
 
-void clear_places(Json& json) {
-  json.place = {};
-  for (Json& item : json.items) clear_places(item);
-  for (JsonMember& member : json.members) {
-    member.place = {};
-    clear_places(member.value);
-  }
-}
-
-}  // namespace
-
 int run_cli(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   Io io{.err = err, .colour = wants_colour(out)};
   int code = kOk;
@@ -127,7 +127,7 @@ int run_cli(const std::vector<std::string>& args, std::ostream& out, std::ostrea
     code = with;
   };
   try {
-    code = parse_and_run(args, io);
+    code = run_verb(args, io);
   } catch (const InputError& problem) {
     fail(kBadInput, problem.what());
   } catch (const Missing& problem) {

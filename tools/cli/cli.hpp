@@ -66,6 +66,10 @@ struct Verb {
 // Runs one command as the program does; `args` without the program's name. Used by main and by tests.
 int run_cli(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 
+// The same without the last step: the answer is in io.out, and what went wrong is thrown: InputError (see input_problems.hpp),
+// Missing, LimitReached, or any other exception for a bug of ours.
+int run_verb(std::vector<std::string> args, Io& io);
+
 // ---- what several verbs need
 
 // `--set PTR=VALUE` (any number) and `--json`, with the same words everywhere.

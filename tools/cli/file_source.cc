@@ -26,6 +26,9 @@ constexpr std::pair<std::string_view, std::string_view> kFolders[] = {
     {"compute", "compute"},
 };
 
+thread_local std::map<std::string, std::string> memory_files;
+std::string configs_root;  // set before any thread reads it
+
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
@@ -49,7 +52,16 @@ std::string Configs::folder_of(std::string_view kind) const {
   return {};
 }
 
+MemoryFile::MemoryFile(std::string path, std::string text) : path_(std::move(path)) {
+  memory_files[path_] = std::move(text);
+}
+
+MemoryFile::~MemoryFile() { memory_files.erase(path_); }
+
+void set_configs_root(std::string root) { configs_root = std::move(root); }
+
 std::optional<std::string> Configs::read(const std::string& path) {
+  if (const auto found = memory_files.find(path); found != memory_files.end()) return found->second;
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;
   const std::uintmax_t size = fs::file_size(path, error);
@@ -95,6 +107,7 @@ std::vector<std::string> Configs::names(std::string_view kind) {
 }
 
 std::string find_configs_root() {
+  if (!configs_root.empty()) return configs_root;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   const fs::path installed =

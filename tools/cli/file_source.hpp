@@ -36,6 +36,18 @@ class Configs final : public FileSource {
   std::map<std::string, std::vector<std::string>, std::less<>> names_;  // by kind, read once
 };
 
+// While it lives, this thread reads `text` where it asks for the file `path`: for documents that are on no disk.
+class MemoryFile {
+ public:
+  MemoryFile(std::string path, std::string text);
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile();
+
+ private:
+  std::string path_;
+};
+
 // A capture as somebody else's tool wrote it. What cannot be read, and UTF-16, which some shells write into files, is reported.
 std::optional<std::string> read_capture(FileSource& files, const std::string& path,
                                         Diagnostics& diagnostics);
@@ -43,5 +55,7 @@ std::optional<std::string> read_capture(FileSource& files, const std::string& pa
 // The catalogue of this installation: ../share/weft/configs beside the program, else configs of the source tree it was built
 // from. Throws Missing when neither exists.
 std::string find_configs_root();
+// Another place for it, from now on: for hosts whose program is not weft. To be called before threads read it.
+void set_configs_root(std::string root);
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 #include "sim/fabric/spec.hpp"
 #include "sim/run/llm_spec.hpp"
 #include "sim/run/scenario.hpp"
+#include "tools/sweep/sweep.hpp"
 
 namespace weft {
 namespace {
@@ -87,24 +88,12 @@ std::string fabric_schema() {
   return file_schema("fabric", std::move(body), std::move(definitions));
 }
 
-// A scenario has no kind: its keys tell.
-std::string scenario_file_schema() {
+// Scenarios and datasets of validation records have no kind: their keys tell. A sweep has its own way to say it.
+std::string whole_schema(std::string_view name, std::string_view title, const Json& body) {
   Json out = Json::object();
   out.set("$schema", "https://json-schema.org/draft/2020-12/schema");
-  out.set("$id", "scenario.schema.json");
-  out.set("title", "weft scenario");
-  const Json body = scenario_schema();
-  for (const JsonMember& member : body.members) out.set(member.key, member.value);
-  return to_text(out) + "\n";
-}
-
-// A dataset of validation records has no kind either.
-std::string validation_file_schema() {
-  Json out = Json::object();
-  out.set("$schema", "https://json-schema.org/draft/2020-12/schema");
-  out.set("$id", "validation.schema.json");
-  out.set("title", "weft validation records");
-  const Json body = validation_schema();
+  out.set("$id", fmt::format("{}.schema.json", name));
+  out.set("title", title);
   for (const JsonMember& member : body.members) out.set(member.key, member.value);
   return to_text(out) + "\n";
 }
@@ -123,9 +112,11 @@ std::map<std::string, std::string> schema_files() {
       {"server.schema.json", file_schema("server", schema_of<ServerSpec>())},
       {"fabric.schema.json", fabric_schema()},
       {"llm.schema.json", file_schema("llm", schema_of<LlmSpec>())},
-      {"scenario.schema.json", scenario_file_schema()},
+      {"scenario.schema.json", whole_schema("scenario", "weft scenario", scenario_schema())},
+      {"sweep.schema.json", whole_schema("sweep", "weft sweep", sweep_schema())},
       {"measurement.schema.json", file_schema("measurement", schema_of<Measurement>())},
-      {"validation.schema.json", validation_file_schema()},
+      {"validation.schema.json",
+       whole_schema("validation", "weft validation records", validation_schema())},
   };
 }
 

@@ -101,7 +101,16 @@ Progress::~Progress() {
   if (shown_ > 0) err_ << '\r' << std::string(shown_, ' ') << '\r' << std::flush;
 }
 
+namespace {
+thread_local std::function<void()> progress_hook;
+}
+
+ProgressHook::ProgressHook(std::function<void()> call) { progress_hook = std::move(call); }
+
+ProgressHook::~ProgressHook() { progress_hook = nullptr; }
+
 void Progress::show(std::string_view line) {
+  if (progress_hook) progress_hook();
   if (!enabled_) return;
   const auto now = std::chrono::steady_clock::now();
   if (shown_ > 0 && now - last_ < std::chrono::milliseconds(100)) return;

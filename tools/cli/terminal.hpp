@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -52,6 +53,15 @@ class Progress {
   bool enabled_;
   std::size_t shown_ = 0;
   std::chrono::steady_clock::time_point last_{};
+};
+
+// While it lives, `call` runs whenever work on this thread would show its progress. It may throw to end that work.
+class ProgressHook {
+ public:
+  explicit ProgressHook(std::function<void()> call);
+  ProgressHook(const ProgressHook&) = delete;
+  ProgressHook& operator=(const ProgressHook&) = delete;
+  ~ProgressHook();
 };
 
 }  // namespace weft

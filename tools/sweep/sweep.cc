@@ -308,4 +308,12 @@ void check_sweep(const std::string& path, FileSource& files, Diagnostics& out) {
   read(path, files, false, out);
 }
 
+Json sweep_schema() {
+  Json out = schema_of<SweepFile>();
+  Json kind = Json::object();
+  kind.set("const", "sweep");
+  out.find("properties")->set("kind", std::move(kind));
+  return out;
+}
+
 }  // namespace weft

@@ -60,4 +60,7 @@ Sweep read_sweep(const std::string& path, FileSource& files);
 // Axes, outputs and the file itself, without combining them: what `weft check` asks.
 void check_sweep(const std::string& path, FileSource& files, Diagnostics& out);
 
+// The JSON Schema of a sweep's file.
+Json sweep_schema();
+
 }  // namespace weft

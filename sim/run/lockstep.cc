@@ -10,6 +10,8 @@
 namespace weft {
 namespace {
 
+constexpr std::size_t kRoom = 4096;
+
 // Shares of one resource added up, sorted by resource.
 void combine(std::vector<Share>& shares) {
   std::ranges::stable_sort(shares, {}, &Share::resource);
@@ -105,6 +107,10 @@ void Lockstep::take(Pattern& pattern, const PlannedCollective& plan, const Group
     const Way& way = scratch_.ways[operation.way];
     const auto shares = scratch_.shares_of(operation.way);
     op.shares.insert(op.shares.end(), shares.begin(), shares.end());
+    if (op.shares.size() > op.room) {  // not as many as groups times links
+      combine(op.shares);
+      op.room = std::max(kRoom, 2 * op.shares.size());
+    }
     op.latency = way.latency;
     op.wire = way.wire;
     op.cap = way.cap;
@@ -160,7 +166,10 @@ std::uint32_t Lockstep::add(CollectiveKind kind, Bytes size, const std::vector<G
     take(pattern, plan, group, branches);
   }
   if (builder_) builder_->forget();
-  for (Op& op : pattern.ops) combine(op.shares);
+  for (Op& op : pattern.ops) {
+    combine(op.shares);
+    op.shares.shrink_to_fit();
+  }
   return next;
 }
 

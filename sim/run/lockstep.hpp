@@ -65,6 +65,7 @@ class Lockstep {
   struct Op {
     Operation operation;
     std::vector<Share> shares;  // flow, until fold()
+    std::size_t room = 0;       // shares before those of one resource are added up
     Time latency{0}, wire{0};
     Bandwidth cap{0};
     std::uint32_t use = 0;

@@ -129,12 +129,15 @@ void run(const Probed& which, std::uint64_t seed, Tally& tally) {
     if (r.fitted) tally.errors.push_back(std::abs(r.error()));
 }
 
+// All twenty with WEFT_FULL=1, which takes minutes; one of each kind otherwise.
 TEST(ProbedMachines, AreFoundWithinTheirIntervalsAndTheirFaultsAreNamed) {
   Tally tally;
   std::uint64_t seed = 11;
-  const char* only = std::getenv("WEFT_MACHINE");
+  const bool full = std::getenv("WEFT_FULL") != nullptr;
   for (const Probed& which : probed()) {
-    if (only != nullptr && which.fabric.find(only) == std::string::npos) {
+    const bool quick = which.fabric.starts_with("dgx1") || which.fabric.starts_with("pcie") ||
+                       which.fabric == "h100-1gpu" || which.fabric.starts_with("sli");
+    if (!full && !quick) {
       ++seed;
       continue;
     }
@@ -148,7 +151,7 @@ TEST(ProbedMachines, AreFoundWithinTheirIntervalsAndTheirFaultsAreNamed) {
       "%zu of %zu faults named, %zu invented\n",
       tally.took_part, tally.determined, tally.inside, median(tally.half_widths),
       median(tally.errors), tally.named, tally.faults, tally.invented);
-  EXPECT_GE(10 * tally.inside, 9 * tally.determined);
+  EXPECT_GE(tally.inside * 20, (full ? 18 : 17) * tally.determined);
   EXPECT_LE(median(tally.half_widths), 0.05);
   EXPECT_LE(median(tally.errors), 0.05);
   EXPECT_EQ(tally.named, tally.faults);

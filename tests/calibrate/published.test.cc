@@ -39,9 +39,32 @@ HoldOut hold_out_published(const PublishedData& published, const FitOptions& opt
 
 namespace {
 
+// What stands between two marks of docs/calibration.md; replaced by `text` under WEFT_UPDATE=1.
+std::string shown(const std::string& mark, const std::string& text) {
+  const std::string path = std::string(WEFT_SOURCE_DIR) + "/docs/calibration.md";
+  std::ifstream file(path);
+  std::ostringstream all;
+  all << file.rdbuf();
+  std::string page = all.str();
+  const std::string from = "<!-- " + mark + " -->\n", to = "<!-- /" + mark + " -->";
+  const auto begin = page.find(from), end = page.find(to);
+  if (begin == std::string::npos || end == std::string::npos) return {};
+  const auto at = begin + from.size();
+  if (std::getenv("WEFT_UPDATE") != nullptr) {
+    page.replace(at, end - at, text);
+    std::ofstream(path) << page;
+    return text;
+  }
+  return page.substr(at, end - at);
+}
+
 TEST(PublishedTables, PredictWhatTheyWereNotFittedTo) {
   HoldOut single, multi, all;
   std::string text;
+  std::string page =
+      "| machine | fitted | predicted | median % | p90 % | bias % | covered % |\n| --- | --- | --- "
+      "| "
+      "--- | --- | --- | --- |\n";
   const char* only = std::getenv("WEFT_MACHINE");
   for (const PublishedMachine& which : published_machines()) {
     if (only != nullptr && which.name.find(only) == std::string::npos) continue;
@@ -49,6 +72,9 @@ TEST(PublishedTables, PredictWhatTheyWereNotFittedTo) {
     std::fflush(stdout);
     text.clear();
     const HoldOut found = hold_out_published(load_machine(which), {});
+    page += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} | {:+.1f} | {:.0f} |\n", which.name,
+                        found.fitted, found.rows.size(), 100 * found.median, 100 * found.p90,
+                        100 * found.bias, 100 * found.coverage);
     text += fmt::format("{:<40} {:>3} {:>4} {:6.1f} {:6.1f} {:+6.1f} {:4.0f}\n", which.name,
                         found.fitted, found.rows.size(), 100 * found.median, 100 * found.p90,
                         100 * found.bias, 100 * found.coverage);
@@ -61,11 +87,16 @@ TEST(PublishedTables, PredictWhatTheyWereNotFittedTo) {
     if (which.wanted == "multi") add_rows(multi, found);
     add_rows(all, found);
   }
-  for (const auto& [name, sum] : {std::pair{"single", &single}, {"multi", &multi}, {"all", &all}})
+  for (const auto& [name, sum] : {std::pair{"single", &single}, {"multi", &multi}, {"all", &all}}) {
+    page += fmt::format("| **{}** | | {} | {:.1f} | {:.1f} | {:+.1f} | {:.0f} |\n", name,
+                        sum->rows.size(), 100 * sum->median, 100 * sum->p90, 100 * sum->bias,
+                        100 * sum->coverage);
     text += fmt::format("{:<40} {:>8} {:6.1f} {:6.1f} {:+6.1f} {:4.0f}\n", name, sum->rows.size(),
                         100 * sum->median, 100 * sum->p90, 100 * sum->bias, 100 * sum->coverage);
+  }
   std::printf("%s", text.c_str());
   if (only != nullptr) return;
+  EXPECT_EQ(shown("published", page), page) << "WEFT_UPDATE=1 writes it";
   EXPECT_LE(single.median, 0.07);
   EXPECT_LE(multi.median, 0.15);
   EXPECT_GE(all.coverage, 0.80);

@@ -35,6 +35,7 @@ function(weft_add_python)
   weft_link(weft_python PRIVATE weft_cli)
   # What weft's own libraries export would only collide with that of other modules.
   target_link_options(weft_python PRIVATE "LINKER:--exclude-libs,ALL")
+  set(files)
   foreach(name __init__.py _weft.pyi py.typed)
     set(to "${PROJECT_BINARY_DIR}/python/weft/${name}")
     add_custom_command(OUTPUT "${to}"

@@ -2,6 +2,7 @@
 #include "calibrate/fit/faults.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -174,7 +175,7 @@ class Finder {
       const bool nvlink = link.link.link_class == LinkClass::nvlink;
       const bool gpu = is(link.a, "gpu") || is(link.b, "gpu");
       if (nvlink && (is(link.a, "nvs") || is(link.b, "nvs"))) {
-        switched.insert(is(link.a, "gpu") ? link.a : link.b);
+        if (gpu) switched.insert(is(link.a, "gpu") ? link.a : link.b);
         continue;
       }
       if (!nvlink && link.link.link_class != LinkClass::pcie) continue;
@@ -251,6 +252,35 @@ std::vector<FoundFault> find_faults(const Machine& machine, const FitData& data,
   return Finder(machine, data, fitted).run();
 }
 
+namespace {
+
+// Transfers that start together with one over a slow part wait for it in switches and buffers, which a fluid does not show.
+FitData without_victims(const FitData& data, const FoundFault& fault) {
+  FitData out = data;
+  const auto touches = [&](const FitCopy& copy) {
+    for (const std::string& end : {copy.from, copy.to}) {
+      const std::string name =
+          end.substr(end.find('/') == std::string::npos ? 0 : end.find('/') + 1);
+      const auto at = fault.parts.find(name);
+      if (at == std::string::npos) continue;
+      const std::size_t after = at + name.size();
+      if (after >= fault.parts.size() ||
+          std::isdigit(static_cast<unsigned char>(fault.parts[after])) == 0)
+        return true;
+    }
+    return false;
+  };
+  std::set<int> groups;
+  for (const FitCopy& copy : data.copies)
+    if (copy.together > 0 && touches(copy)) groups.insert(copy.together);
+  for (FitCopy& copy : out.copies)
+    if (groups.contains(copy.together) && copy.refused.empty())
+      copy.refused = "started together with one over the faulty part";
+  return out;
+}
+
+}  // namespace
+
 FitResult fit_and_find_faults(const Machine& machine, const FitData& data,
                               const FitOptions& options, std::vector<FoundFault>& faults) {
   FitResult found = fit(machine, data, options);
@@ -258,7 +288,7 @@ FitResult fit_and_find_faults(const Machine& machine, const FitData& data,
   if (faults.empty()) return found;
   Machine faulty(machine.document());
   faulty.tweak = faults.front().tweak;
-  found = fit(faulty, data, options);
+  found = fit(faulty, without_victims(data, faults.front()), options);
   found.notes.insert(found.notes.begin(),
                      "fault: " + faults.front().text() +
                          ". The values are those of the sound parts; the patch does not hold it");

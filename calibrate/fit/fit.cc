@@ -24,6 +24,7 @@ constexpr double kLeastScale = 0.6;
 constexpr double kNoInformation = 0.9;  // of a prior's width: such parameters are held all at once
 constexpr double kLossScale = 2.5;      // in s
 constexpr double kSurprise = 2.5;       // widths of a prior
+constexpr std::size_t kMostAlike = 5;   // rows named one by one that are left out for one reason
 constexpr double kHopeless = 0.5;   // median error after a fit beyond which it is another machine
 constexpr double kWeakShare = 0.4;  // of an eigenvector, to be named in it
 
@@ -313,6 +314,7 @@ class Fitter {
     std::vector<bool> is_used(rows_.size(), false);
     for (const std::size_t i : used_) is_used[i] = true;
     std::vector<double> errors;
+    std::map<std::string, std::size_t> left_out;  // by reason
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       FitResidual& r = out_.residuals.emplace_back();
       r.point = rows_[i];
@@ -327,9 +329,12 @@ class Fitter {
             "hardly counts",
             rows_[i].id, 100 * r.error(), rows_[i].measured, predicted[i]));
       if (r.fitted) errors.push_back(r.error());
-      if (!r.fitted)
+      if (!r.fitted && ++left_out[rows_[i].refused] <= kMostAlike)
         out_.notes.push_back(fmt::format("{} is not fitted: {}", rows_[i].id, rows_[i].refused));
     }
+    for (const auto& [why, times] : left_out)
+      if (times > kMostAlike)
+        out_.notes.push_back(fmt::format("and {} more: {}", times - kMostAlike, why));
     const double off = median(errors);
     if (std::abs(off) > kHopeless)
       out_.notes.push_back(fmt::format(

@@ -2,6 +2,7 @@
 #include "calibrate/fit/tables.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -97,6 +98,14 @@ class Reader {
     table.ranks = ranks;
     for (const std::string& gpu : run.gpus) table.gpus.push_back(gpu);
     std::int64_t nodes = answers_.nodes.value_or(run.nodes);
+    // Named ranks need the servers up to the last one that is named.
+    for (const std::string& gpu : run.gpus) {
+      std::int64_t server = 0;
+      const auto slash = gpu.find('/');
+      if (gpu.starts_with("server") && slash != std::string::npos)
+        std::from_chars(gpu.data() + 6, gpu.data() + slash, server);
+      nodes = std::max(nodes, server + 1);
+    }
     if (nodes <= 0) {
       const std::int64_t each = answers_.per_node.value_or(per_server_);
       nodes = (ranks + each - 1) / each;

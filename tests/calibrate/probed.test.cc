@@ -47,7 +47,7 @@ std::vector<Probed> probed() {
           {"polaris-node", {}, none},
           {"nvlink-bridge-pairs", {}, none},
           {"sli-rtx2080", {}, none},
-          {"h100-1gpu", {}, none},
+          {"hgx-a100", {}, half_width},
           {"hgx-h100+ib-ndr", two, none}};
 }
 
@@ -136,7 +136,7 @@ TEST(ProbedMachines, AreFoundWithinTheirIntervalsAndTheirFaultsAreNamed) {
   const bool full = std::getenv("WEFT_FULL") != nullptr;
   for (const Probed& which : probed()) {
     const bool quick = which.fabric.starts_with("dgx1") || which.fabric.starts_with("pcie") ||
-                       which.fabric == "h100-1gpu" || which.fabric.starts_with("sli");
+                       which.fabric.starts_with("sli");
     if (!full && !quick) {
       ++seed;
       continue;

@@ -43,9 +43,9 @@ std::vector<Probed> probed() {
           {"dgx2", {}, slow_link},
           {"pcie-l40sx8", {}, none},
           {"pcie-l40sx8", {}, slow_link},
-          {"pcie-titanrtx8", {}, none},
-          {"polaris-node", {}, none},
-          {"nvlink-bridge-pairs", {}, none},
+          {"pcie-titanrtx8", {}, half_width},
+          {"polaris-node", {}, slow_link},
+          {"nvlink-bridge-pairs", {}, slow_link},
           {"sli-rtx2080", {}, none},
           {"hgx-a100", {}, half_width},
           {"hgx-h100+ib-ndr", two, none}};

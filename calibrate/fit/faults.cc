@@ -21,7 +21,7 @@ constexpr double kMost = 6;           // a residual counts as this many standard
 constexpr double kSd = 0.035;         // of a copy: noise, and what weft is off by
 constexpr double kOdd = 0.12;         // without two copies so far off there is nothing to explain
 constexpr std::size_t kRefitted = 6;  // candidates for which the shared values are fitted again
-constexpr double kLeastGain = 0.1;    // of the squared residuals, and
+constexpr double kLeastGain = 0.25;   // of the squared residuals, and
 constexpr double kLeastPoints = 60;   // their sum in squared standard deviations
 
 // One entry per pair of nodes, as the builder joins them.

@@ -112,6 +112,29 @@ TEST(CalibrateCases, N12TheFirstRowIsNotFittedAndRepeatsAreNotAveraged) {
   EXPECT_EQ(other.find("calibration")->find("residuals")->items.size(), 2U);
 }
 
+// 450 GB/s raw. Bidirectional figures are no single direction's, loads of 826 ns are no copies.
+TEST(CalibrateCases, O01TwoToolsAgreeOnTheLinkAndLatenciesStayApart) {
+  for (const char* name : {"p2p-h100-8gpu-nvswitch.txt", "nvbandwidth-0.10-h100-8gpu.txt"}) {
+    const Outcome outcome = fit(name, "hgx-h100");
+    ASSERT_EQ(outcome.code, kOk) << outcome.err;
+    const Json patch = document(outcome);
+    const Json& calibration = *patch.find("calibration");
+    const Json* link = find(*calibration.find("parameters"), "name", "efficiency of link nvlink4");
+    ASSERT_NE(link, nullptr) << name;
+    EXPECT_EQ(link->find("state")->text, "determined");
+    EXPECT_NEAR(450 * link->find("value")->number, 393, 8) << name;
+    for (const Json& row : calibration.find("residuals")->items) {
+      const bool load = row.find("id")->text.find("latency_sm") != std::string::npos;
+      if (load) {
+        EXPECT_FALSE(row.find("fitted")->boolean);
+      }
+    }
+    if (const Json* copy = find(*calibration.find("parameters"), "name", "latency of copy")) {
+      EXPECT_GT(copy->find("value")->number, 2e-6);
+    }
+  }
+}
+
 TEST(CalibrateCases, AFarOffMachineIsCalledAnotherMachine) {
   const Json patch = document(fit("rtx4090-4gpu-p2p-driver-allreduce.log", "pcie-rtx4090x8"));
   EXPECT_TRUE(says(patch, "rate of staging"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What all pages share: the head with the title and the theme, the list of sections, and the way from the data to the page.
 import { render, type ComponentChildren, type VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { dark, light, type Palette } from './palette';
 
 export type Theme = 'light' | 'dark';
@@ -23,7 +23,7 @@ export function useTheme(): [Palette, Theme, (t: Theme) => void] {
       window.removeEventListener('afterprint', back);
     };
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.documentElement.dataset['theme'] = theme;
   }, [theme]);
   return [theme === 'dark' ? dark : light, theme, setTheme];

@@ -215,6 +215,7 @@ ProbeMachine Crew::machine() {
   out.gpus.clear();
   out.paths.clear();
   out.nics.clear();
+  out.nic_gpus.clear();
   out.gpus_per_process = static_cast<int>(processes_[0].own.size());
   struct At {
     std::size_t server, index;
@@ -239,6 +240,8 @@ ProbeMachine Crew::machine() {
     }
     if (server == 0) {  // tools run on the first server only
       for (const std::string& nic : machine.nics) out.nics.push_back(global_name(number, nic));
+      for (const std::string& gpu : machine.nic_gpus)
+        out.nic_gpus.push_back(gpu.empty() ? gpu : global_name(number, gpu));
     }
   }
   for (const At& from : places) {
@@ -280,6 +283,7 @@ PlannedTest Crew::localised(const PlannedTest& test, std::size_t& process) const
     local(kernel->gpu);
   } else if (auto* tool = std::get_if<MessageToolTest>(&out.what)) {
     local(tool->nic);
+    if (!tool->gpu.empty()) local(tool->gpu);
   }
   process = hands_.at(static_cast<std::size_t>(std::max(0, server)));
   return out;

@@ -211,7 +211,7 @@ TEST(TestMessage, EveryKindOfTestIsReadBack) {
       {"c", GpuKernelTest{"gpu0", KernelTest::triad, "fp32", 1, 2, 3, 4, 5_MiB}, 0},
       {"d", collective, 0},
       {"e", OverlapTest{collective, "bf16", 1, 2, 3}, 0},
-      {"f", MessageToolTest{"ib_write_bw", "mlx5_0"}, 0}};
+      {"f", MessageToolTest{"ib_write_bw", "mlx5_0", "gpu0"}, 0}};
   for (const PlannedTest& test : tests) {
     const auto again = read_test(write_test(test));
     ASSERT_TRUE(again) << test.name;

@@ -427,10 +427,14 @@ class Planner {
 
   void messages() {
     if (!machine_.no_messages.empty()) return cannot("messages between NICs", machine_.no_messages);
-    for (const std::string& nic : machine_.nics) {
-      for (const char* program : {"ib_write_bw", "ib_write_lat"}) {
-        add(fmt::format("{} {}", program, nic), MessageToolTest{program, nic}, 0, kToolSeconds);
-      }
+    for (std::size_t i = 0; i < machine_.nics.size(); ++i) {
+      const std::string& nic = machine_.nics[i];
+      for (const char* program : {"ib_write_bw", "ib_write_lat"})
+        add(fmt::format("{} {}", program, nic), MessageToolTest{program, nic, {}}, 0, kToolSeconds);
+      if (i >= machine_.nic_gpus.size() || machine_.nic_gpus[i].empty()) continue;
+      const std::string& gpu = machine_.nic_gpus[i];
+      add(fmt::format("ib_write_bw {} {}", nic, gpu), MessageToolTest{"ib_write_bw", nic, gpu}, 0,
+          kToolSeconds);
     }
   }
 

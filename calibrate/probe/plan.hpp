@@ -43,7 +43,8 @@ struct ProbeMachine {
   std::string no_collectives, no_products, no_graphs, no_messages, no_flags;
   std::vector<std::string> algorithms, protocols;  // that NCCL can be forced to
   std::vector<std::string> nics;                   // that perftest is run on
-  int gpus_per_process = 1;                        // of collectives
+  std::vector<std::string> nic_gpus;  // of each NIC, a near GPU whose memory is sent; or empty
+  int gpus_per_process = 1;           // of collectives
 };
 
 // ---- tests
@@ -83,6 +84,7 @@ struct OverlapTest {
 };
 struct MessageToolTest {
   std::string program, nic;  // of perftest, both ends on this NIC
+  std::string gpu;           // whose memory is sent (GPUDirect RDMA); empty: the host's
 };
 
 struct PlannedTest {

@@ -142,6 +142,18 @@ TEST(ProbePlan, TextNamesEveryTestAndTheSum) {
   EXPECT_NE(text.find("collectives: the machine has one GPU"), std::string::npos);
 }
 
+TEST(ProbePlan, NicsSendFromTheMemoryOfTheHostAndOfAGpu) {
+  ProbeMachine machine = box(2);
+  machine.no_messages.clear();
+  machine.nics = {"mlx5_0", "mlx5_1"};
+  machine.nic_gpus = {"gpu0", ""};
+  const ProbePlan plan = make_plan(machine, {});
+  EXPECT_EQ(count(plan, "ib_write_bw mlx5_?"), 2U);
+  EXPECT_EQ(count(plan, "ib_write_lat mlx5_?"), 2U);
+  EXPECT_EQ(count(plan, "ib_write_bw mlx5_0 gpu0"), 1U);
+  EXPECT_EQ(count(plan, "ib_write_bw mlx5_1 *"), 0U);
+}
+
 TEST(ProbePlan, NetworkIsAskedRailByRail) {
   ProbeMachine machine = box(16);
   for (int i = 0; i < 16; ++i) machine.gpus[i].server = i / 8;

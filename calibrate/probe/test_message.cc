@@ -77,7 +77,7 @@ struct MachineMessage {
   std::vector<GpuMessage> gpus;
   std::vector<std::vector<PathMessage>> paths;
   std::string no_collectives, no_products, no_graphs, no_messages, no_flags;
-  std::vector<std::string> algorithms, protocols, nics;
+  std::vector<std::string> algorithms, protocols, nics, nic_gpus;
   template <class V>
   void visit(V&& v) {
     v("hosts", hosts, "");
@@ -91,6 +91,7 @@ struct MachineMessage {
     v("algorithms", algorithms, "");
     v("protocols", protocols, "");
     v("nics", nics, "");
+    v("nic_gpus", nic_gpus, "");
   }
 };
 
@@ -143,6 +144,7 @@ class Filler {
     out_.kind = "messages";
     out_.program = test.program;
     out_.nic = test.nic;
+    out_.gpu = test.gpu;
   }
 
  private:
@@ -185,7 +187,7 @@ std::optional<PlannedTest> read_test(const Json& document) {
   } else if (m.kind == "overlap") {
     out.what = OverlapTest{collective, m.type, m.m, m.n, m.k};
   } else if (m.kind == "messages") {
-    out.what = MessageToolTest{m.program, m.nic};
+    out.what = MessageToolTest{m.program, m.nic, m.gpu};
   } else {
     return std::nullopt;
   }
@@ -203,7 +205,8 @@ Json write_machine(const ProbeMachine& machine) {
                      machine.no_flags,
                      machine.algorithms,
                      machine.protocols,
-                     machine.nics};
+                     machine.nics,
+                     machine.nic_gpus};
   for (const ProbeGpu& gpu : machine.gpus) out.gpus.push_back({gpu});
   for (const auto& row : machine.paths) {
     auto& paths = out.paths.emplace_back();
@@ -231,6 +234,7 @@ std::optional<ProbeMachine> read_machine(const Json& document) {
   out.algorithms = m->algorithms;
   out.protocols = m->protocols;
   out.nics = m->nics;
+  out.nic_gpus = m->nic_gpus;
   return out;
 }
 

@@ -47,7 +47,13 @@ class CudaMember final : public CrewMember {
     if (nccl(&why) == nullptr) out.no_collectives = why;
     out.algorithms = {"ring", "tree"};
     out.protocols = {"ll", "ll128", "simple"};
-    for (const MeasuredNic& nic : server_.host.nics) out.nics.push_back(nic.name);
+    for (const MeasuredNic& nic : server_.host.nics) {
+      out.nics.push_back(nic.name);
+      std::string& near = out.nic_gpus.emplace_back();
+      for (const MeasuredGpu& gpu : server_.host.gpus) {
+        if (near.empty() && gpu.numa == nic.numa) near = fmt::format("gpu{}", gpu.device);
+      }
+    }
     out.no_messages = why_no_perftest();
     if (out.nics.empty()) out.no_messages = "no InfiniBand or RoCE device";
     return out;

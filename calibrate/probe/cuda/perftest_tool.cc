@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "calibrate/import/perftest.hpp"
+#include "calibrate/probe/cuda/copies.hpp"
 
 namespace weft::cuda {
 namespace {
@@ -51,8 +52,9 @@ class PerftestRun final : public PreparedTest {
 
   std::vector<MessageTest> messages() override {
     const int port = 18600 + static_cast<int>(::getpid() % 1000);
-    const std::string call =
+    std::string call =
         fmt::format("timeout {} {} -d {} -p {} -a -F", kSeconds, test_.program, test_.nic, port);
+    if (!test_.gpu.empty()) call += fmt::format(" --use_cuda={}", place_of(test_.gpu).device);
     const auto [text, status] =
         output_of(fmt::format("({0} >/dev/null 2>&1 &) ; sleep 1; {0} localhost 2>&1", call));
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
@@ -69,6 +71,7 @@ class PerftestRun final : public PreparedTest {
     for (MessageTest& message : measurement.messages) {
       message.setup["from"] = test_.nic;
       message.setup["to"] = test_.nic;
+      if (!test_.gpu.empty()) message.setup["gpu"] = test_.gpu;
     }
     return measurement.messages;
   }

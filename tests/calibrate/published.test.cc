@@ -58,6 +58,21 @@ std::string shown(const std::string& mark, const std::string& text) {
   return page.substr(at, end - at);
 }
 
+// Cell by cell; numbers to half a percent, as the last digit may differ between compilers.
+bool nearly_same(const std::string& a, const std::string& b) {
+  std::istringstream left(a), right(b);
+  std::string x, y;
+  while (true) {
+    const bool more = static_cast<bool>(std::getline(left, x, '|'));
+    if (more != static_cast<bool>(std::getline(right, y, '|'))) return false;
+    if (!more) return true;
+    if (x == y) continue;
+    char *end_x = nullptr, *end_y = nullptr;
+    const double u = std::strtod(x.c_str(), &end_x), v = std::strtod(y.c_str(), &end_y);
+    if (end_x == x.c_str() || end_y == y.c_str() || std::abs(u - v) > 0.5) return false;
+  }
+}
+
 TEST(PublishedTables, PredictWhatTheyWereNotFittedTo) {
   HoldOut single, multi, all;
   std::string text;
@@ -96,7 +111,7 @@ TEST(PublishedTables, PredictWhatTheyWereNotFittedTo) {
   }
   std::printf("%s", text.c_str());
   if (only != nullptr) return;
-  EXPECT_EQ(shown("published", page), page) << "WEFT_UPDATE=1 writes it";
+  EXPECT_TRUE(nearly_same(shown("published", page), page)) << "WEFT_UPDATE=1 writes it";
   EXPECT_LE(single.median, 0.07);
   EXPECT_LE(multi.median, 0.15);
   EXPECT_GE(all.coverage, 0.80);

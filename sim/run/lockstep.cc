@@ -11,21 +11,26 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kRoom = 4096;
-
-// Shares of one resource added up, sorted by resource.
-void combine(std::vector<Share>& shares) {
-  std::ranges::stable_sort(shares, {}, &Share::resource);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    if (kept > 0 && shares[kept - 1].resource == shares[i].resource)
-      shares[kept - 1].weight += shares[i].weight;
-    else
-      shares[kept++] = shares[i];
-  }
-  shares.resize(kept);
-}
+constexpr std::uint32_t kNoSlot = ~0U;
 
 }  // namespace
+
+// Shares of one resource added up, in the order in which resources first occur.
+void Lockstep::combine(std::vector<Share>& shares) {
+  std::size_t kept = 0;
+  for (const Share& share : shares) {
+    if (share.resource >= slot_.size()) slot_.resize(share.resource + std::size_t{1}, kNoSlot);
+    std::uint32_t& slot = slot_[share.resource];
+    if (slot == kNoSlot) {
+      slot = static_cast<std::uint32_t>(kept);
+      shares[kept++] = share;
+    } else {
+      shares[slot].weight += share.weight;
+    }
+  }
+  shares.resize(kept);
+  for (const Share& share : shares) slot_[share.resource] = kNoSlot;
+}
 
 // Groups of one shape are planned alike: the kinds of servers in order, and the place of every rank in its own.
 Lockstep::Shape Lockstep::shape_of(std::span<const NodeId> gpus) const {
@@ -168,6 +173,7 @@ std::uint32_t Lockstep::add(CollectiveKind kind, Bytes size, const std::vector<G
   if (builder_) builder_->forget();
   for (Op& op : pattern.ops) {
     combine(op.shares);
+    std::ranges::sort(op.shares, {}, &Share::resource);
     op.shares.shrink_to_fit();
   }
   return next;

@@ -87,6 +87,7 @@ class Lockstep {
   void take(Pattern& pattern, const PlannedCollective& plan, const Group& group,
             std::map<Form, std::size_t>& branches);
   void merge_equal(Pattern& pattern);
+  void combine(std::vector<Share>& shares);
 
   Routes& routes_;
   Workload& workload_;
@@ -95,6 +96,7 @@ class Lockstep {
   Workload scratch_;
   std::unique_ptr<CollectiveBuilder> builder_;
   std::vector<Pattern> patterns_;
+  std::vector<std::uint32_t> slot_;  // by resource: its place while shares are added up
   std::map<Shape, std::shared_ptr<const GroupPlanner>> planners_;  // of the first group of a shape
   std::map<std::tuple<Shape, CollectiveKind, std::int64_t, bool>, PlannedCollective> plans_;
   std::map<std::tuple<CollectiveKind, std::int64_t, bool, std::uint64_t>, std::uint32_t> known_;

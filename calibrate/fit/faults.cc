@@ -18,6 +18,7 @@ namespace weft {
 namespace {
 
 constexpr double kMost = 6;           // a residual counts as this many standard deviations at most
+constexpr double kNoise = 2;          // of a row's loss
 constexpr double kSd = 0.035;         // of a copy: noise, and what weft is off by
 constexpr double kOdd = 0.12;         // without two copies so far off there is nothing to explain
 constexpr std::size_t kRefitted = 6;  // candidates for which the shared values are fitted again
@@ -62,13 +63,14 @@ struct Candidate {
 
 class Finder {
  public:
-  Finder(const Machine& machine, const FitData& data, const FitResult& fitted)
+  Finder(const Machine& machine, const FitData& data, const FitResult& fitted, bool alone)
       : machine_(machine), fitted_(fitted) {
     data_.servers = data.servers;
     std::size_t at = 0;
     for (const FitTable& table : data.tables) at += table.rows.size();
     for (std::size_t i = 0; i < data.copies.size(); ++i, ++at) {
       if (!fitted.residuals[at].fitted) continue;
+      if (alone && data.copies[i].together > 0) continue;
       data_.copies.push_back(data.copies[i]);
       measured_.push_back(data.copies[i].value);
     }
@@ -113,12 +115,12 @@ class Finder {
     return spec.groups.front().server;
   }
 
-  // Cauchy's loss of the residuals in standard deviations.
+  // Cauchy's loss of the residuals in standard deviations, beyond what noise makes of it.
   double misfit(const std::vector<double>& predicted) const {
     double sum = 0;
     for (std::size_t i = 0; i < predicted.size(); ++i) {
       const double r = std::abs(std::log(predicted[i] / measured_[i])) / kSd;
-      sum += kMost * kMost * std::log1p(r * r / (kMost * kMost));
+      sum += std::max(0.0, kMost * kMost * std::log1p(r * r / (kMost * kMost)) - kNoise);
     }
     return sum;
   }
@@ -249,7 +251,9 @@ std::string FoundFault::text() const {
 
 std::vector<FoundFault> find_faults(const Machine& machine, const FitData& data,
                                     const FitResult& fitted) {
-  return Finder(machine, data, fitted).run();
+  // Copies alone first: what starts together with one over a slow part is slow, too. What shares a switch shows in groups only.
+  std::vector<FoundFault> found = Finder(machine, data, fitted, true).run();
+  return found.empty() ? Finder(machine, data, fitted, false).run() : found;
 }
 
 namespace {

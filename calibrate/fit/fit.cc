@@ -41,9 +41,7 @@ double normal_quantile(
 class Fitter {
  public:
   Fitter(const Machine& machine, const FitData& data, const FitOptions& options)
-      : machine_(machine),
-        data_(data),
-        predictor_(machine, data),
+      : predictor_(machine, data),
         options_(options),
         rows_(measured_points(data)),
         all_(find_parameters(machine.document(), parameter_question(data))) {}
@@ -343,8 +341,6 @@ class Fitter {
           100 * off));
   }
 
-  const Machine& machine_;
-  const FitData& data_;
   Predictor predictor_;
   const FitOptions& options_;
   std::vector<MeasuredPoint> rows_;

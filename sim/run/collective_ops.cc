@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -162,9 +163,7 @@ CollectiveBuilder::Hop CollectiveBuilder::load_edge(const Edge& edge, std::span<
     if (between == Time::never()) refuse(fabric, gpus[edge.src], gpus[edge.dst]);
     hop.alpha += between;
     if (from == to) return hop;
-    std::vector<double>& demand = demand_[to.v];
-    if (demand.empty()) demand.assign(fabric.switches().size(), 0);
-    demand[fabric.node(from).index] += edge.weight;
+    demand_towards(to)[fabric.node(from).index] += edge.weight;
     return hop;
   }
   route_.clear();
@@ -195,10 +194,53 @@ void CollectiveBuilder::accumulate(const Route& route, double weight) {
   }
 }
 
+std::vector<double>& CollectiveBuilder::demand_towards(NodeId leaf) {
+  std::vector<double>& demand = demand_[leaf.v];
+  if (demand.empty()) demand.assign(routes_.fabric().switches().size(), 0);
+  return demand;
+}
+
+void CollectiveBuilder::note_journeys(std::uint32_t leaf, const std::vector<double>& demand) {
+  const auto links = static_cast<std::uint32_t>(routes_.fabric().resource_count());
+  for (std::uint32_t from = 0; from < demand.size(); ++from) {
+    if (demand[from] <= 0) continue;
+    const auto next = static_cast<std::uint32_t>(journeys_.size());
+    const auto [known, fresh] = journey_ids_.try_emplace({from, leaf}, next);
+    if (fresh) {
+      journeys_.push_back({from, leaf});
+      load_.push_back(0);
+    }
+    const std::uint32_t resource = links + known->second;
+    if (load_[resource] == 0) touched_.push_back(resource);
+    load_[resource] += demand[from];
+  }
+}
+
+void CollectiveBuilder::expand_journeys(std::vector<Share>& shares) {
+  const std::size_t links = routes_.fabric().resource_count();
+  halves_.clear();
+  for (const Share& share : shares) {
+    if (share.resource >= links) {
+      const Journey& journey = journeys_[share.resource - links];
+      demand_towards(NodeId{journey.leaf})[journey.from] += share.weight;
+    } else {
+      if (load_[share.resource] == 0) touched_.push_back(share.resource);
+      load_[share.resource] += share.weight;
+    }
+  }
+  const bool kept = std::exchange(keeps_journeys_, false);
+  shares = take_shares();
+  keeps_journeys_ = kept;
+}
+
 std::vector<Share> CollectiveBuilder::take_shares() {
   for (const Half& half : halves_) accumulate(half.attachment.route, half.load);
-  for (auto& [leaf, demand] : demand_)
-    routes_.network().spread_all(NodeId{leaf}, demand, load_, touched_);
+  for (auto& [leaf, demand] : demand_) {
+    if (keeps_journeys_)
+      note_journeys(leaf, demand);
+    else
+      routes_.network().spread_all(NodeId{leaf}, demand, load_, touched_);
+  }
   demand_.clear();
   std::ranges::sort(touched_);
   std::vector<Share> shares;

@@ -54,6 +54,12 @@ class CollectiveBuilder {
   // Drops the ways that it keeps for groups that come again.
   void forget() { paced_.clear(); }
 
+  // From now on a way that spreads over all shortest ways between two leaves has one share for the whole journey, numbered from
+  // the fabric's resources on: thousands of groups are added up before their journeys become links.
+  void keep_journeys() { keeps_journeys_ = true; }
+  // The links in place of the journeys, each resource once, in order.
+  void expand_journeys(std::vector<Share>& shares);
+
  private:
   struct Hop {
     Time alpha{0};
@@ -106,6 +112,8 @@ class CollectiveBuilder {
   void start_channel(std::size_t ranks);
   void accumulate(const Route& route, double weight);
   std::vector<Share> take_shares();
+  void note_journeys(std::uint32_t leaf, const std::vector<double>& demand);
+  std::vector<double>& demand_towards(NodeId leaf);
 
   Routes& routes_;
   Workload& workload_;
@@ -122,6 +130,12 @@ class CollectiveBuilder {
   std::uint64_t group_ = 0;                                         // of the running collective
   std::map<std::pair<std::uint64_t, std::uint64_t>, Paced> paced_;  // by Channel::same_as and group
   std::map<std::uint32_t, std::vector<double>> demand_;  // by destination leaf: by source switch
+  bool keeps_journeys_ = false;
+  struct Journey {
+    std::uint32_t from = 0, leaf = 0;  // index of a switch, node of a leaf
+  };
+  std::vector<Journey> journeys_;  // by resource beyond those of the fabric
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> journey_ids_;
 };
 
 }  // namespace weft

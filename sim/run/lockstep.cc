@@ -99,7 +99,10 @@ void Lockstep::take(Pattern& pattern, const PlannedCollective& plan, const Group
   scratch_.edges.clear();
   scratch_.ways.clear();
   scratch_.shares.clear();
-  if (!builder_) builder_ = std::make_unique<CollectiveBuilder>(routes_, scratch_);
+  if (!builder_) {
+    builder_ = std::make_unique<CollectiveBuilder>(routes_, scratch_);
+    if (!packets_) builder_->keep_journeys();
+  }
   builder_->append(plan.schedule, group, plan.options, scratch_.add_barrier());
   const std::size_t count = scratch_.operations.size();  // the start included
   const std::size_t next = pattern.ops.size();
@@ -173,7 +176,7 @@ std::uint32_t Lockstep::add(CollectiveKind kind, Bytes size, const std::vector<G
   if (builder_) builder_->forget();
   for (Op& op : pattern.ops) {
     combine(op.shares);
-    std::ranges::sort(op.shares, {}, &Share::resource);
+    if (builder_) builder_->expand_journeys(op.shares);
     op.shares.shrink_to_fit();
   }
   return next;

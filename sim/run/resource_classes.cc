@@ -23,10 +23,18 @@ ResourceClasses::ResourceClasses(std::span<const Bandwidth> capacities,
   std::map<std::int64_t, std::uint32_t> by_capacity;
   std::vector<std::uint8_t> single(capacities.size(), 0);
   for (const std::uint32_t resource : alone) single[resource] = 1;
+  std::int64_t last = -1;  // neighbours are mostly alike
+  std::uint32_t of_last = 0;
   for (std::uint32_t r = 0; r < capacities.size(); ++r) {
     const auto fresh = static_cast<std::uint32_t>(classes_.size());
-    const std::uint32_t c =
-        single[r] != 0 ? fresh : by_capacity.try_emplace(capacities[r].bps, fresh).first->second;
+    std::uint32_t c = fresh;
+    if (single[r] == 0) {
+      if (capacities[r].bps != last) {
+        last = capacities[r].bps;
+        of_last = by_capacity.try_emplace(last, fresh).first->second;
+      }
+      c = of_last;
+    }
     if (c == fresh) classes_.emplace_back();
     class_of_[r] = c;
     ++classes_[c].size;

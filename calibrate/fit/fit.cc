@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include <boost/math/distributions/students_t.hpp>
 #include <fmt/format.h>
 
 #include "calibrate/log_facts.hpp"
@@ -27,16 +28,6 @@ constexpr double kSurprise = 2.5;       // widths of a prior
 constexpr std::size_t kMostAlike = 5;   // rows named one by one that are left out for one reason
 constexpr double kHopeless = 0.5;   // median error after a fit beyond which it is another machine
 constexpr double kWeakShare = 0.4;  // of an eigenvector, to be named in it
-
-double normal_quantile(
-    double p) {  // Acklam's rational approximation is not needed: bisection is exact enough
-  double low = 0, high = 40;
-  for (int i = 0; i < 200; ++i) {
-    const double middle = (low + high) / 2;
-    (std::erf(middle / std::sqrt(2.0)) < p ? low : high) = middle;
-  }
-  return low;
-}
 
 class Fitter {
  public:
@@ -413,10 +404,8 @@ std::vector<PredictedRow> predict_with_error(const Machine& machine, const FitRe
 
 // Cornish-Fisher expansion in 1 / freedom around the normal quantile: to 1 % from 3 degrees on.
 double student_t(double probability, double freedom) {
-  const double z = normal_quantile(probability);
-  if (freedom > 1e6) return z;
-  const double z3 = z * z * z, z5 = z3 * z * z, f = std::max(freedom, 1.0);
-  return z + (z3 + z) / (4 * f) + (5 * z5 + 16 * z3 + 3 * z) / (96 * f * f);
+  return boost::math::quantile(boost::math::students_t(std::max(freedom, 1.0)),
+                               (1 + probability) / 2);
 }
 
 }  // namespace weft

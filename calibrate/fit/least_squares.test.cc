@@ -93,9 +93,9 @@ TEST(LeastSquares, TheRootOfACovarianceGivesItBack) {
 }
 
 TEST(StudentT, AgreesWithTables) {
-  EXPECT_NEAR(student_t(0.95, 4), 2.776, 0.03);
-  EXPECT_NEAR(student_t(0.95, 10), 2.228, 0.005);
-  EXPECT_NEAR(student_t(0.90, 30), 1.697, 0.002);
+  EXPECT_NEAR(student_t(0.95, 4), 2.776, 0.0005);
+  EXPECT_NEAR(student_t(0.95, 10), 2.228, 0.0005);
+  EXPECT_NEAR(student_t(0.90, 30), 1.697, 0.0005);
   EXPECT_NEAR(student_t(0.95, 1e9), 1.960, 0.001);
 }
 

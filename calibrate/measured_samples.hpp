@@ -19,7 +19,7 @@
 namespace weft {
 
 // How often a test ran and how far its runs lie apart.
-struct Repeats {
+struct SampleRepeats {
   std::optional<Time> spread, fastest, slowest;
   int repeats = 0;
   std::vector<Time> outliers;
@@ -54,7 +54,7 @@ struct CopySample {
   CopyMethod method = CopyMethod::copy_engine;
   std::optional<bool> peer_access;
   Time time{0};
-  Repeats repeated;
+  SampleRepeats repeated;
   int together = 0;
   std::string pattern;
   template <class V>
@@ -84,7 +84,7 @@ struct LatencySample {
   PingMethod method = PingMethod::flag;
   Bytes bytes{0};
   Time time{0};
-  Repeats repeated;
+  SampleRepeats repeated;
   template <class V>
   void visit(V&& v) {
     v("from", from, "gpu0, cpu0, ...", required, not_empty);
@@ -113,7 +113,7 @@ struct KernelSample {
   std::int64_t m = 0, n = 0, k = 0, kernels = 0;
   Bytes bytes{0};
   Time time{0};
-  Repeats repeated;
+  SampleRepeats repeated;
   template <class V>
   void visit(V&& v) {
     v("gpu", gpu, "that ran it", required, not_empty);
@@ -140,7 +140,7 @@ struct OverlapSample {
   int ranks = 0;
   Bytes bytes{0};
   Time kernel_alone{0}, collective_alone{0}, kernel{0}, collective_time{0};
-  Repeats repeated;
+  SampleRepeats repeated;
   template <class V>
   void visit(V&& v) {
     v("gpu", gpu, "whose times these are", required, not_empty);

@@ -60,7 +60,7 @@ struct CollectiveSample {
   std::optional<Time> time, cpu_time, shortest, longest, percentile_99;
   Bandwidth algbw{0}, busbw{0};
   std::optional<double> wrong;
-  Repeats repeated;
+  SampleRepeats repeated;
   int line = 0;
   template <class V>
   void visit(V&& v) {

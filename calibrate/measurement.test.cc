@@ -47,7 +47,7 @@ Measurement probed() {
   host.gpus.push_back({.device = 0, .product = "H100", .sms = 132, .memory = 80_GiB});
   host.nics.push_back({.name = "mlx5_0", .rate = 400_Gbps});
   m.hosts.push_back(host);
-  Repeats repeated{.spread = 4_us, .fastest = 2500_us, .slowest = 2900_us, .repeats = 20};
+  SampleRepeats repeated{.spread = 4_us, .fastest = 2500_us, .slowest = 2900_us, .repeats = 20};
   repeated.outliers = {2900_us};
   repeated.clock = Frequency{1.98e9};
   m.copies.push_back({.from = "gpu0",

@@ -206,7 +206,7 @@ class Inspector {
       if (test.state == TestState::failed) out_.doubtful.push_back({test.test, test.reason});
     }
     std::size_t outliers = 0, repeats = 0;
-    const auto look = [&](const Repeats& repeated, const std::string& what) {
+    const auto look = [&](const SampleRepeats& repeated, const std::string& what) {
       outliers += repeated.outliers.size();
       repeats += static_cast<std::size_t>(repeated.repeats);
       if (repeated.unsettled.value_or(false))

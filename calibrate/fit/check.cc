@@ -29,7 +29,7 @@ FitData part_of(const FitData& data, const std::vector<bool>& keep) {
   return out;
 }
 
-HoldOut with_keep(const Machine& machine, const FitData& data, const std::vector<bool>& keep,
+HoldOut with_keep(const FitMachine& machine, const FitData& data, const std::vector<bool>& keep,
                   const FitOptions& options) {
   HoldOut out;
   const std::vector<MeasuredPoint> rows = measured_points(data);
@@ -57,7 +57,7 @@ HoldOut with_keep(const Machine& machine, const FitData& data, const std::vector
 
 // Every class in turn is left out.
 template <class ClassOf>
-HoldOut in_turn(const Machine& machine, const FitData& data, const FitOptions& options,
+HoldOut in_turn(const FitMachine& machine, const FitData& data, const FitOptions& options,
                 ClassOf class_of) {
   std::vector<std::string> of;
   for (const FitTable& table : data.tables) of.push_back(class_of(table));
@@ -96,15 +96,15 @@ void add_rows(HoldOut& to, const HoldOut& from) {
   summarise(to);
 }
 
-HoldOut hold_out(const Machine& machine, const FitData& data,
+HoldOut hold_out(const FitMachine& machine, const FitData& data,
                  const std::function<bool(const MeasuredPoint&)>& keep, const FitOptions& options) {
   std::vector<bool> kept;
   for (const MeasuredPoint& row : measured_points(data)) kept.push_back(keep(row));
   return with_keep(machine, data, kept, options);
 }
 
-HoldOut hold_out_sizes(const Machine& machine, const FitData& data, const std::vector<Bytes>& sizes,
-                       const FitOptions& options) {
+HoldOut hold_out_sizes(const FitMachine& machine, const FitData& data,
+                       const std::vector<Bytes>& sizes, const FitOptions& options) {
   std::vector<bool> keep;
   for (const FitTable& table : data.tables) {
     const std::size_t first = keep.size();
@@ -126,14 +126,14 @@ HoldOut hold_out_sizes(const Machine& machine, const FitData& data, const std::v
   return with_keep(machine, data, keep, options);
 }
 
-HoldOut hold_out_groups(const Machine& machine, const FitData& data, const FitOptions& options) {
+HoldOut hold_out_groups(const FitMachine& machine, const FitData& data, const FitOptions& options) {
   return in_turn(machine, data, options, [](const FitTable& table) {
     return std::to_string(table.nodes) + " " + std::to_string(table.ranks) + " " +
            std::to_string(table.per_node.value_or(0));
   });
 }
 
-HoldOut hold_out_collectives(const Machine& machine, const FitData& data,
+HoldOut hold_out_collectives(const FitMachine& machine, const FitData& data,
                              const FitOptions& options) {
   return in_turn(machine, data, options,
                  [](const FitTable& table) { return write_config(table.collective).text; });

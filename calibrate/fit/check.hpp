@@ -31,12 +31,12 @@ struct HoldOut {
 };
 
 // Kept are the observations for which `keep` holds. Empty when nothing is left to fit or to predict.
-HoldOut hold_out(const Machine& machine, const FitData& data,
+HoldOut hold_out(const FitMachine& machine, const FitData& data,
                  const std::function<bool(const MeasuredPoint&)>& keep, const FitOptions& options);
-HoldOut hold_out_sizes(const Machine& machine, const FitData& data, const std::vector<Bytes>& sizes,
-                       const FitOptions& options);
-HoldOut hold_out_groups(const Machine& machine, const FitData& data, const FitOptions& options);
-HoldOut hold_out_collectives(const Machine& machine, const FitData& data,
+HoldOut hold_out_sizes(const FitMachine& machine, const FitData& data,
+                       const std::vector<Bytes>& sizes, const FitOptions& options);
+HoldOut hold_out_groups(const FitMachine& machine, const FitData& data, const FitOptions& options);
+HoldOut hold_out_collectives(const FitMachine& machine, const FitData& data,
                              const FitOptions& options);
 
 void add_rows(HoldOut& to, const HoldOut& from);  // and the figures over all

@@ -63,7 +63,7 @@ struct Candidate {
 
 class Finder {
  public:
-  Finder(const Machine& machine, const FitData& data, const FitResult& fitted, bool alone)
+  Finder(const FitMachine& machine, const FitData& data, const FitResult& fitted, bool alone)
       : machine_(machine), fitted_(fitted) {
     data_.servers = data.servers;
     std::size_t at = 0;
@@ -142,7 +142,7 @@ class Finder {
   }
 
   double try_out(const Candidate& candidate) const {
-    Machine changed(machine_.document());
+    FitMachine changed(machine_.document());
     changed.tweak = tweak_of(candidate.change);
     try {
       return misfit(changed.predict(data_, fitted_.changes()));
@@ -152,7 +152,7 @@ class Finder {
   }
 
   double refitted(const std::function<void(FabricSpec&)>& tweak) const {
-    Machine changed(machine_.document());
+    FitMachine changed(machine_.document());
     changed.tweak = tweak;
     try {
       return misfit(changed.predict(data_, fit(changed, data_, {.bootstrap = 0}).changes()));
@@ -231,7 +231,7 @@ class Finder {
     }
   }
 
-  const Machine& machine_;
+  const FitMachine& machine_;
   const FitResult& fitted_;
   FitData data_;  // the copies that were fitted
   std::vector<double> measured_;
@@ -249,7 +249,7 @@ std::string FoundFault::text() const {
                      kind, parts, factor, 100 * explains);
 }
 
-std::vector<FoundFault> find_faults(const Machine& machine, const FitData& data,
+std::vector<FoundFault> find_faults(const FitMachine& machine, const FitData& data,
                                     const FitResult& fitted) {
   // Copies alone first: what starts together with one over a slow part is slow, too. What shares a switch shows in groups only.
   std::vector<FoundFault> found = Finder(machine, data, fitted, true).run();
@@ -285,12 +285,12 @@ FitData without_victims(const FitData& data, const FoundFault& fault) {
 
 }  // namespace
 
-FitResult fit_and_find_faults(const Machine& machine, const FitData& data,
+FitResult fit_and_find_faults(const FitMachine& machine, const FitData& data,
                               const FitOptions& options, std::vector<FoundFault>& faults) {
   FitResult found = fit(machine, data, options);
   faults = find_faults(machine, data, found);
   if (faults.empty()) return found;
-  Machine faulty(machine.document());
+  FitMachine faulty(machine.document());
   faulty.tweak = faults.front().tweak;
   found = fit(faulty, without_victims(data, faults.front()), options);
   found.notes.insert(found.notes.begin(),

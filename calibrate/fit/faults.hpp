@@ -29,12 +29,12 @@ struct FoundFault {
 };
 
 // Best first; empty when nothing stands out. Needs copies: collectives see the slowest part only.
-std::vector<FoundFault> find_faults(const Machine& machine, const FitData& data,
+std::vector<FoundFault> find_faults(const FitMachine& machine, const FitData& data,
                                     const FitResult& fitted);
 
 // Fits, looks for a fault, and when there is one fits again with it in place, so that the shared values are those of the sound
 // parts. The notes of the result name it.
-FitResult fit_and_find_faults(const Machine& machine, const FitData& data,
+FitResult fit_and_find_faults(const FitMachine& machine, const FitData& data,
                               const FitOptions& options, std::vector<FoundFault>& faults);
 
 }  // namespace weft

@@ -31,7 +31,7 @@ constexpr double kWeakShare = 0.4;  // of an eigenvector, to be named in it
 
 class Fitter {
  public:
-  Fitter(const Machine& machine, const FitData& data, const FitOptions& options)
+  Fitter(const FitMachine& machine, const FitData& data, const FitOptions& options)
       : predictor_(machine, data),
         options_(options),
         rows_(measured_points(data)),
@@ -368,11 +368,11 @@ std::size_t FitResult::determined() const {
       std::ranges::count(parameters, ParameterState::determined, &FittedParameter::state));
 }
 
-FitResult fit(const Machine& machine, const FitData& data, const FitOptions& options) {
+FitResult fit(const FitMachine& machine, const FitData& data, const FitOptions& options) {
   return Fitter(machine, data, options).run();
 }
 
-std::vector<PredictedRow> predict_with_error(const Machine& machine, const FitResult& fitted,
+std::vector<PredictedRow> predict_with_error(const FitMachine& machine, const FitResult& fitted,
                                              const FitData& data, const FitOptions& options) {
   const std::vector<MeasuredPoint> rows = measured_points(data);
   const std::vector<double> at = machine.predict(data, fitted.changes());

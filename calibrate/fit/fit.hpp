@@ -68,13 +68,13 @@ struct FitResult {
 };
 
 // Throws InputError when nothing can be fitted.
-FitResult fit(const Machine& machine, const FitData& data, const FitOptions& options);
+FitResult fit(const FitMachine& machine, const FitData& data, const FitOptions& options);
 
 // Predictions with their standard deviation (relative), parameters and model error together.
 struct PredictedRow {
   double value = 0, sd = 0;
 };
-std::vector<PredictedRow> predict_with_error(const Machine& machine, const FitResult& fitted,
+std::vector<PredictedRow> predict_with_error(const FitMachine& machine, const FitResult& fitted,
                                              const FitData& data, const FitOptions& options);
 
 // Two-sided quantile of Student's t, e.g. 0.95.

@@ -204,8 +204,8 @@ ParameterQuestion parameter_question(const FitData& data) {
   return out;
 }
 
-std::shared_ptr<const Fabric> Machine::build(const std::vector<ParameterChange>& changes,
-                                             std::int64_t servers) const {
+std::shared_ptr<const Fabric> FitMachine::build(const std::vector<ParameterChange>& changes,
+                                                std::int64_t servers) const {
   Json document = document_;
   for (const ParameterChange& change : changes) {
     for (const std::string& pointer : change.parameter->pointers)
@@ -222,8 +222,8 @@ std::shared_ptr<const Fabric> Machine::build(const std::vector<ParameterChange>&
   return fabric;
 }
 
-std::vector<double> Machine::predict(const FitData& data,
-                                     const std::vector<ParameterChange>& changes) const {
+std::vector<double> FitMachine::predict(const FitData& data,
+                                        const std::vector<ParameterChange>& changes) const {
   return Predictor(*this, data).predict(changes);
 }
 
@@ -298,8 +298,8 @@ std::vector<double> Predictor::part(ParameterReach reach,
   return out;
 }
 
-const NcclTopology& Machine::topology(const Fabric& fabric, const FitTable& table,
-                                      const std::vector<NodeId>& gpus) const {
+const NcclTopology& FitMachine::topology(const Fabric& fabric, const FitTable& table,
+                                         const std::vector<NodeId>& gpus) const {
   std::string key = fmt::format("{} {}", table.nodes, version_text(table.setup.version));
   for (const NodeId gpu : gpus) key += fmt::format(" {}", gpu.v);
   for (const auto& [name, value] : table.setup.environment.variables)

@@ -92,10 +92,10 @@ struct ParameterChange {
   double value;
 };
 
-class Machine {
+class FitMachine {
  public:
   // A resolved fabric or server.
-  explicit Machine(Json document) : document_(std::move(document)) {}
+  explicit FitMachine(Json document) : document_(std::move(document)) {}
   const Json& document() const { return document_; }
   // `servers` of them where it has a network. Throws InputError.
   std::shared_ptr<const Fabric> build(const std::vector<ParameterChange>& changes,
@@ -118,12 +118,12 @@ class Machine {
 // The same for one set of data many times: a part of it that a change cannot reach is predicted once.
 class Predictor {
  public:
-  Predictor(const Machine& machine, const FitData& data) : machine_(machine), data_(data) {}
+  Predictor(const FitMachine& machine, const FitData& data) : machine_(machine), data_(data) {}
   std::vector<double> predict(const std::vector<ParameterChange>& changes) const;
 
  private:
   std::vector<double> part(ParameterReach reach, const std::vector<ParameterChange>& changes) const;
-  const Machine& machine_;
+  const FitMachine& machine_;
   const FitData& data_;
   mutable std::map<ParameterReach, std::map<std::string, std::vector<double>>> known_;
 };

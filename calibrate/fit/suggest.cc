@@ -30,7 +30,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-Calibration prior_calibration(const Machine& machine) {
+Calibration prior_calibration(const FitMachine& machine) {
   Calibration out;
   out.parameters = find_parameters(machine.document(), {.copies = true, .kernels = true});
   out.covariance = DenseMatrix(out.parameters.size(), out.parameters.size());
@@ -41,7 +41,7 @@ Calibration prior_calibration(const Machine& machine) {
   return out;
 }
 
-FitData measurable(const Machine& machine, std::int64_t servers) {
+FitData measurable(const FitMachine& machine, std::int64_t servers) {
   const auto fabric = machine.build({}, servers);
   const auto local = static_cast<std::int64_t>(fabric->types().front().gpus.size());
   FitData out;
@@ -75,7 +75,7 @@ FitData measurable(const Machine& machine, std::int64_t servers) {
   return out;
 }
 
-std::vector<SuggestedMeasurement> suggest(const Machine& machine, const Calibration& calibration,
+std::vector<SuggestedMeasurement> suggest(const FitMachine& machine, const Calibration& calibration,
                                           const FitData& could_measure,
                                           const std::function<double(const ValueChanges&)>& predict,
                                           std::size_t most) {

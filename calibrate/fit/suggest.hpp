@@ -25,12 +25,12 @@ struct SuggestedMeasurement {
 };
 
 // The catalogue's knowledge of a fabric as a calibration that has measured nothing.
-Calibration prior_calibration(const Machine& machine);
+Calibration prior_calibration(const FitMachine& machine);
 
 // What could be measured on the machine: collectives by size and group, copies by size.
-FitData measurable(const Machine& machine, std::int64_t servers);
+FitData measurable(const FitMachine& machine, std::int64_t servers);
 
-std::vector<SuggestedMeasurement> suggest(const Machine& machine, const Calibration& calibration,
+std::vector<SuggestedMeasurement> suggest(const FitMachine& machine, const Calibration& calibration,
                                           const FitData& could_measure,
                                           const std::function<double(const ValueChanges&)>& predict,
                                           std::size_t most);

@@ -204,7 +204,7 @@ class Reader {
       notes_.push_back(fmt::format("{}: {} pairs with a host are left out", matrix.name, left_out));
   }
 
-  static double spread_of(const Repeats& repeated, Time time) {
+  static double spread_of(const SampleRepeats& repeated, Time time) {
     // Of the median: the quartiles of n repeats lie 1.35 standard deviations apart.
     if (!repeated.spread || time.ps <= 0 || repeated.repeats < 1) return 0;
     return repeated.spread->seconds() / time.seconds() / 1.35 * 1.25 /

@@ -44,11 +44,11 @@ void no_delay(int socket) {
 
 }  // namespace
 
-Channel::~Channel() {
+CrewChannel::~CrewChannel() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-void Channel::send(const Json& document) {
+void CrewChannel::send(const Json& document) {
   const std::string line = to_text(document, 0) + "\n";
   std::string_view left = line;
   while (!left.empty()) {
@@ -59,7 +59,7 @@ void Channel::send(const Json& document) {
   }
 }
 
-Json Channel::receive(double seconds) {
+Json CrewChannel::receive(double seconds) {
   const double until = seconds_now() + seconds;
   std::size_t end = rest_.find('\n');
   while (end == std::string::npos) {
@@ -81,7 +81,7 @@ Json Channel::receive(double seconds) {
   return document;
 }
 
-Channel Channel::connect(const std::string& host, int port, double seconds) {
+CrewChannel CrewChannel::connect(const std::string& host, int port, double seconds) {
   const double until = seconds_now() + seconds;
   std::string why = "no address";
   do {
@@ -95,7 +95,7 @@ Channel Channel::connect(const std::string& host, int port, double seconds) {
         if (socket < 0) continue;
         if (::connect(socket, at->ai_addr, at->ai_addrlen) == 0) {
           no_delay(socket);
-          return Channel(socket);
+          return CrewChannel(socket);
         }
         why = reason();
         ::close(socket);
@@ -142,13 +142,13 @@ Listener::~Listener() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-Channel Listener::accept(double seconds) {
+CrewChannel Listener::accept(double seconds) {
   if (!readable(socket_, seconds))
     throw ChannelLost(fmt::format("not all processes have come within {:.0f} s", seconds));
   const int socket = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
   if (socket < 0) throw ChannelLost(reason());
   no_delay(socket);
-  return Channel(socket);
+  return CrewChannel(socket);
 }
 
 }  // namespace weft

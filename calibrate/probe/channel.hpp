@@ -17,14 +17,14 @@ struct ChannelLost : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-class Channel {
+class CrewChannel {
  public:
-  Channel() = default;
-  explicit Channel(int socket) : socket_(socket) {}
-  ~Channel();
-  Channel(Channel&& other) noexcept
+  CrewChannel() = default;
+  explicit CrewChannel(int socket) : socket_(socket) {}
+  ~CrewChannel();
+  CrewChannel(CrewChannel&& other) noexcept
       : socket_(std::exchange(other.socket_, -1)), rest_(std::move(other.rest_)) {}
-  Channel& operator=(Channel&& other) noexcept {
+  CrewChannel& operator=(CrewChannel&& other) noexcept {
     std::swap(socket_, other.socket_);
     std::swap(rest_, other.rest_);
     return *this;
@@ -34,7 +34,7 @@ class Channel {
   Json receive(double seconds);
 
   // Keeps trying until somebody listens.
-  static Channel connect(const std::string& host, int port, double seconds);
+  static CrewChannel connect(const std::string& host, int port, double seconds);
 
  private:
   int socket_ = -1;
@@ -48,7 +48,7 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   int port() const { return port_; }
-  Channel accept(double seconds);
+  CrewChannel accept(double seconds);
 
  private:
   int socket_ = -1, port_ = 0;

@@ -155,7 +155,7 @@ void Crew::gather() {
   hello.set("machine", write_machine(member_->machine()));
   hello.set("own", strings(member_->own()));
   if (launch_.rank > 0) {
-    first_ = Channel::connect(launch_.master, launch_.port, kComing);
+    first_ = CrewChannel::connect(launch_.master, launch_.port, kComing);
     first_.send(hello);
     return;
   }
@@ -164,7 +164,7 @@ void Crew::gather() {
   if (launch_.size > 1) {
     Listener listener(launch_.port);
     for (int i = 1; i < launch_.size; ++i) {
-      Channel channel = listener.accept(kComing);
+      CrewChannel channel = listener.accept(kComing);
       const Json document = channel.receive(kComing);
       const Json* rank = document.find("rank");
       if (rank == nullptr || rank->integer < 1 || rank->integer >= launch_.size)

@@ -60,7 +60,7 @@ class Crew final : public ProbeBackend {
   static constexpr std::size_t kContexts = 3;
 
   struct Process {
-    Channel channel;  // of the others
+    CrewChannel channel;  // of the others
     ProbeMachine machine;
     std::vector<std::string> own;
     int server = 0;
@@ -83,7 +83,7 @@ class Crew final : public ProbeBackend {
 
   std::unique_ptr<CrewMember> member_;
   Launch launch_;
-  Channel first_;  // of a process that serves
+  CrewChannel first_;  // of a process that serves
   std::vector<Process> processes_;
   std::vector<std::size_t> hands_;  // of each server: who does what concerns it alone
   std::vector<std::pair<std::string, Owner>> owners_;

@@ -167,7 +167,7 @@ TEST(Crew, OneProcessNeedsNoConnection) {
 TEST(Crew, ProcessThatGoesAwayBreaksTheCrew) {
   const int port = free_port();
   std::thread other([=] {
-    Channel channel = Channel::connect("127.0.0.1", port, 10);
+    CrewChannel channel = CrewChannel::connect("127.0.0.1", port, 10);
     Json hello = Json::object();
     hello.set("rank", 1);
     hello.set("machine", write_machine(FakeMember("beta", 0).machine()));
@@ -187,18 +187,18 @@ TEST(Crew, ProcessThatGoesAwayBreaksTheCrew) {
   EXPECT_TRUE(crew.broken());
 }
 
-TEST(Channel, NonsenseAndSilenceAreSaid) {
+TEST(CrewChannel, NonsenseAndSilenceAreSaid) {
   Listener listener(0);
   std::thread other([port = listener.port()] {
-    Channel channel = Channel::connect("localhost", port, 10);
+    CrewChannel channel = CrewChannel::connect("localhost", port, 10);
     channel.send(Json("hello"));
     EXPECT_THROW(channel.receive(0.05), ChannelLost);
   });
-  Channel channel = listener.accept(10);
+  CrewChannel channel = listener.accept(10);
   EXPECT_EQ(channel.receive(10).text, "hello");
   other.join();
   EXPECT_THROW(channel.receive(1), ChannelLost);
-  EXPECT_THROW(Channel::connect("127.0.0.1", 1, 0.2), ChannelLost);
+  EXPECT_THROW(CrewChannel::connect("127.0.0.1", 1, 0.2), ChannelLost);
 }
 
 TEST(TestMessage, EveryKindOfTestIsReadBack) {

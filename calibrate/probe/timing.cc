@@ -32,7 +32,7 @@ std::optional<RepeatedTime> summarise(std::vector<Time> runs) {
                high = quantile(runs, 0.75);
   RepeatedTime out;
   out.median = rounded(median);
-  Repeats& repeats = out.repeats;
+  SampleRepeats& repeats = out.repeats;
   repeats.repeats = static_cast<int>(runs.size());
   repeats.fastest = runs.front();
   repeats.slowest = runs.back();

@@ -24,7 +24,7 @@ struct RepeatRules {
 
 struct RepeatedTime {
   Time median{0};
-  Repeats repeats;
+  SampleRepeats repeats;
 };
 // nullopt without runs.
 std::optional<RepeatedTime> summarise(std::vector<Time> runs);

@@ -163,6 +163,20 @@ class Planner {
     return out;
   }
 
+  // Uplinks are planned for full leaves; with fewer hosts the ratio that was asked for is not what is built.
+  void note_ratio(const Leaves& leaves, std::size_t per_leaf, double upward) {
+    std::size_t fullest = 0;
+    for (const auto& hosts : leaves.hosts) fullest = std::max(fullest, hosts.size());
+    if (spec_.oversubscription <= 1 || fullest >= per_leaf) return;
+    out_.warning(
+        spec_.place, spec_.pointer + "/oversubscription",
+        fmt::format(
+            "leaves are planned for {} ports of hosts and the fullest has {}: {:.3g} : 1 is "
+            "built, not {:g} : 1",
+            per_leaf, fullest, static_cast<double>(fullest) / upward, spec_.oversubscription),
+        fmt::format("\"hosts_per_leaf\": {}", fullest));
+  }
+
   void clos(bool rails) {
     const auto per_leaf = static_cast<std::size_t>(
         spec_.hosts_per_leaf.value_or(static_cast<std::int64_t>(radix_ / 2)));
@@ -191,6 +205,9 @@ class Planner {
       for (const std::size_t host : leaves.hosts[i]) attach(host, leaf_ids.back());
     }
     const std::size_t count = leaf_ids.size();
+    note_ratio(leaves, per_leaf,
+               static_cast<double>(uplinks) * static_cast<double>(uplink_.bps) /
+                   static_cast<double>(host_rate.bps));
     if (count == 1 && !spec_.tiers && !spec_.spines) return;
     if (spec_.tiers == 1) {
       return error(fmt::format("{} leaves cannot be joined without a second level", count),

@@ -87,7 +87,7 @@ bool names(const FoundFault& found, const std::string& truth) {
 }
 
 void run(const Probed& which, std::uint64_t seed, Tally& tally) {
-  const Machine machine = machine_of(which.fabric, which.sets);
+  const FitMachine machine = machine_of(which.fabric, which.sets);
   Diagnostics problems;
   SyntheticBackend backend(machine.document(), {.seed = seed, .noise = 0.02, .fault = which.fault},
                            problems);

@@ -80,7 +80,7 @@ inline const Dataset& dataset() {
 }
 
 struct PublishedData {
-  Machine machine{Json{}};
+  FitMachine machine{Json{}};
   FitData data;
 };
 
@@ -96,7 +96,7 @@ inline PublishedData load_machine(const PublishedMachine& which) {
       sets.push_back(member.key + "=" + to_text(member.value, 0));
     LoadedFabric loaded = load_fabric(record.fabric(), sets, diagnostics);
     const std::size_t each = loaded.fabric.types().front().gpus.size();
-    out.machine = Machine(std::move(loaded.document));
+    out.machine = FitMachine(std::move(loaded.document));
     for (FitTable& table : tables_of(record, each)) {
       const std::size_t ranks = (!table.positions.empty() ? table.positions.size()
                                  : table.per_node ? static_cast<std::size_t>(*table.per_node)

@@ -15,9 +15,9 @@
 
 namespace weft::calibrate_test {
 
-inline Machine machine_of(const std::string& fabric, const std::vector<std::string>& sets = {}) {
+inline FitMachine machine_of(const std::string& fabric, const std::vector<std::string>& sets = {}) {
   Diagnostics diagnostics;
-  return Machine(load_fabric(fabric, sets, diagnostics).document);
+  return FitMachine(load_fabric(fabric, sets, diagnostics).document);
 }
 
 inline std::vector<Bytes> usual_sizes() {
@@ -68,7 +68,7 @@ struct Truth {
 };
 
 // Each parameter where its prior says it may be, within its bounds.
-inline Truth draw_truth(const Machine& machine, const FitData& data, std::uint64_t seed) {
+inline Truth draw_truth(const FitMachine& machine, const FitData& data, std::uint64_t seed) {
   Truth out;
   out.parameters = find_parameters(machine.document(), parameter_question(data));
   Random luck(seed, "truth");

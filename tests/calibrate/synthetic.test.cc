@@ -35,7 +35,7 @@ TEST(SyntheticMachines, AreFoundWithinTheirIntervals) {
   std::uint64_t seed = 1;
   for (const Made& one : made()) {
     for (int repeat = 0; repeat < 2; ++repeat, ++seed) {
-      const Machine machine = machine_of(one.fabric);
+      const FitMachine machine = machine_of(one.fabric);
       FitData data;
       data.tables = one.tables;
       add_copies(data, one.copies);

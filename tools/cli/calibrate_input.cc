@@ -131,7 +131,7 @@ CalibrateInput read_calibrate_input(const CalibrateFlags& flags, Io& io) {
   diagnostics.throw_if_errors();
   LoadedFabric loaded = load_fabric(flags.fabric, flags.sets, diagnostics);
   const std::size_t per_server = loaded.fabric.types().front().gpus.size();
-  input.machine = Machine(std::move(loaded.document));
+  input.machine = FitMachine(std::move(loaded.document));
   for (const Measurement& one : measured)
     add_measurement(one, per_server, answers, input.data, input.notes, diagnostics);
   diagnostics.throw_if_errors();

@@ -25,7 +25,7 @@ struct CalibrateFlags {
 void add_calibrate_flags(CLI::App& app, CalibrateFlags& flags);
 
 struct CalibrateInput {
-  Machine machine{Json{}};
+  FitMachine machine{Json{}};
   FitData data;
   std::vector<std::string> notes;
 };

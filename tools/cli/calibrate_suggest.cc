@@ -26,7 +26,7 @@ class CalibrateSuggest final : public Command {
     Diagnostics diagnostics;
     LoadedFabric loaded = load_fabric(fabric_, {}, diagnostics);
     const auto servers = static_cast<std::int64_t>(loaded.fabric.server_count());
-    const Machine machine(std::move(loaded.document));
+    const FitMachine machine(std::move(loaded.document));
     const Calibration calibration =
         fabric_.ends_with(".json") ? calibration_of(fabric_) : prior_calibration(machine);
     RunContext context = run_models();

@@ -18,9 +18,10 @@ constexpr std::size_t kMostValues = 100'000;
 constexpr std::string_view kReserved[] = {"point", "key", "status", "error", "wall_s"};
 
 // Two ends of one dimension, or nothing and a problem.
-std::optional<std::pair<Quantity, Quantity>> ends(const Json& from, const Json& to,
-                                                  const std::string& pointer, Diagnostics& out) {
-  std::optional<Quantity> both[2];
+std::optional<std::pair<AxisQuantity, AxisQuantity>> ends(const Json& from, const Json& to,
+                                                          const std::string& pointer,
+                                                          Diagnostics& out) {
+  std::optional<AxisQuantity> both[2];
   const Json* json[] = {&from, &to};
   for (int i = 0; i < 2; ++i) {
     both[i] = quantity_of(*json[i]);
@@ -52,11 +53,11 @@ std::vector<Json> values_of(const RangeSpec& range, const std::string& pointer, 
     out.error(range.place, pointer, R"(a range needs "step" or "count", and not both)");
     return {};
   }
-  Quantity at = from;
+  AxisQuantity at = from;
   std::vector<Json> values;
   if (range.count) {
     const double gap = (to.value - from.value) / static_cast<double>(*range.count - 1);
-    if (from.dimension == Dimension::number)
+    if (from.dimension == AxisDimension::number)
       at.whole = from.whole && to.whole && gap == std::floor(gap);
     for (std::int64_t i = 0; i < *range.count; ++i) {
       at.value = from.value + static_cast<double>(i) * gap;
@@ -64,7 +65,7 @@ std::vector<Json> values_of(const RangeSpec& range, const std::string& pointer, 
     }
     return values;
   }
-  const std::optional<Quantity> step = quantity_of(range.step);
+  const std::optional<AxisQuantity> step = quantity_of(range.step);
   if (!step || step->dimension != from.dimension || step->value == 0 ||
       (step->value > 0) != (to.value >= from.value)) {
     out.error(range.step.place, pointer + "/step",
@@ -76,7 +77,7 @@ std::vector<Json> values_of(const RangeSpec& range, const std::string& pointer, 
     too_many(range.place, pointer, out);
     return {};
   }
-  if (from.dimension == Dimension::number) at.whole = from.whole && step->whole;
+  if (from.dimension == AxisDimension::number) at.whole = from.whole && step->whole;
   constexpr double kRounding = 1e-9;  // ten steps of 0.1 reach 1
   for (std::size_t i = 0; static_cast<double>(i) <= steps + kRounding; ++i) {
     at.value = from.value + static_cast<double>(i) * step->value;
@@ -112,8 +113,8 @@ std::vector<Json> values_of(const LogRangeSpec& range, const std::string& pointe
     too_many(range.place, pointer, out);
     return {};
   }
-  Quantity at = from;
-  if (from.dimension == Dimension::number)
+  AxisQuantity at = from;
+  if (from.dimension == AxisDimension::number)
     at.whole =
         from.whole && to.whole && (range.count || *range.factor == std::floor(*range.factor));
   std::vector<Json> values;

@@ -168,14 +168,14 @@ bool Condition::holds(const ValueOf& value_of) const {
     throw InputError(fmt::format("\"{}\": {}", text_, why));
   };
   const auto measure = [&](const Product& product) {
-    Quantity out{1, Dimension::number, true};
+    AxisQuantity out{1, AxisDimension::number, true};
     for (const Factor& factor : product) {
-      const std::optional<Quantity> q = quantity_of(value(factor));
+      const std::optional<AxisQuantity> q = quantity_of(value(factor));
       if (!q) fail(to_text(value(factor), 0) + " is no quantity");
-      if (q->dimension != Dimension::number && out.dimension != Dimension::number)
+      if (q->dimension != AxisDimension::number && out.dimension != AxisDimension::number)
         fail("two values with units are multiplied");
       out.value *= q->value;
-      if (q->dimension != Dimension::number) out.dimension = q->dimension;
+      if (q->dimension != AxisDimension::number) out.dimension = q->dimension;
     }
     return out;
   };
@@ -191,7 +191,7 @@ bool Condition::holds(const ValueOf& value_of) const {
                         to_text(value(c.left.front()), 0) == to_text(value(c.right.front()), 0);
       met = same == (c.sign == "==");
     } else {
-      const Quantity left = measure(c.left), right = measure(c.right);
+      const AxisQuantity left = measure(c.left), right = measure(c.right);
       if (left.dimension != right.dimension)
         fail(fmt::format("{} is compared with {}", name_of(left.dimension),
                          name_of(right.dimension)));

@@ -21,63 +21,65 @@ Json short_text(T value, std::optional<T> (*parse)(std::string_view)) {
 
 }  // namespace
 
-std::optional<Quantity> quantity_of(const Json& json) {
+std::optional<AxisQuantity> quantity_of(const Json& json) {
   if (json.is_number())
-    return Quantity{json.number, Dimension::number, json.kind == Json::Kind::integer};
+    return AxisQuantity{json.number, AxisDimension::number, json.kind == Json::Kind::integer};
   if (!json.is_string()) return std::nullopt;
   const std::string& text = json.text;
   if (const auto v = parse_time(text))
-    return Quantity{static_cast<double>(v->ps), Dimension::time, true};
-  if (const auto v = parse_bytes(text)) return Quantity{v->value(), Dimension::bytes, true};
+    return AxisQuantity{static_cast<double>(v->ps), AxisDimension::time, true};
+  if (const auto v = parse_bytes(text)) return AxisQuantity{v->value(), AxisDimension::bytes, true};
   if (const auto v = parse_bandwidth(text))
-    return Quantity{static_cast<double>(v->bps), Dimension::bandwidth, true};
-  if (const auto v = parse_flop_rate(text)) return Quantity{v->per_s, Dimension::flop_rate, false};
-  if (const auto v = parse_power(text)) return Quantity{v->watts, Dimension::power, false};
-  if (const auto v = parse_frequency(text)) return Quantity{v->hz, Dimension::frequency, false};
-  if (const auto v = parse_rate(text)) return Quantity{v->per_s, Dimension::rate, false};
+    return AxisQuantity{static_cast<double>(v->bps), AxisDimension::bandwidth, true};
+  if (const auto v = parse_flop_rate(text))
+    return AxisQuantity{v->per_s, AxisDimension::flop_rate, false};
+  if (const auto v = parse_power(text)) return AxisQuantity{v->watts, AxisDimension::power, false};
+  if (const auto v = parse_frequency(text))
+    return AxisQuantity{v->hz, AxisDimension::frequency, false};
+  if (const auto v = parse_rate(text)) return AxisQuantity{v->per_s, AxisDimension::rate, false};
   return std::nullopt;
 }
 
-Json to_value(const Quantity& quantity) {
+Json to_value(const AxisQuantity& quantity) {
   const double v = quantity.value;
   switch (quantity.dimension) {
-    case Dimension::number:
+    case AxisDimension::number:
       return quantity.whole ? Json(rounded(v)) : Json(v);
-    case Dimension::time:
+    case AxisDimension::time:
       return short_text(Time{rounded(v)}, parse_time);
-    case Dimension::bytes:
+    case AxisDimension::bytes:
       return short_text(Bytes{rounded(v)}, parse_bytes);
-    case Dimension::bandwidth:
+    case AxisDimension::bandwidth:
       return short_text(Bandwidth{rounded(v)}, parse_bandwidth);
-    case Dimension::flop_rate:
+    case AxisDimension::flop_rate:
       return config_detail::write(FlopRate{v});
-    case Dimension::power:
+    case AxisDimension::power:
       return config_detail::write(Power{v});
-    case Dimension::frequency:
+    case AxisDimension::frequency:
       return config_detail::write(Frequency{v});
-    case Dimension::rate:
+    case AxisDimension::rate:
       return config_detail::write(Rate{v});
   }
   return {};
 }
 
-std::string_view name_of(Dimension dimension) {
+std::string_view name_of(AxisDimension dimension) {
   switch (dimension) {
-    case Dimension::number:
+    case AxisDimension::number:
       return "a number";
-    case Dimension::time:
+    case AxisDimension::time:
       return "a time";
-    case Dimension::bytes:
+    case AxisDimension::bytes:
       return "a size";
-    case Dimension::bandwidth:
+    case AxisDimension::bandwidth:
       return "a bandwidth";
-    case Dimension::flop_rate:
+    case AxisDimension::flop_rate:
       return "a rate of operations";
-    case Dimension::power:
+    case AxisDimension::power:
       return "a power";
-    case Dimension::frequency:
+    case AxisDimension::frequency:
       return "a frequency";
-    case Dimension::rate:
+    case AxisDimension::rate:
       return "a rate";
   }
   return "";

@@ -10,20 +10,20 @@
 
 namespace weft {
 
-enum class Dimension { number, time, bytes, bandwidth, flop_rate, power, frequency, rate };
+enum class AxisDimension { number, time, bytes, bandwidth, flop_rate, power, frequency, rate };
 
-struct Quantity {
+struct AxisQuantity {
   double value = 0;  // in base units: picoseconds, bytes, bits per second, ...
-  Dimension dimension = Dimension::number;
+  AxisDimension dimension = AxisDimension::number;
   bool whole = false;  // an integer, or of a unit that is counted in integers
 };
 
 // Nothing for words, truth values, lists and objects.
-std::optional<Quantity> quantity_of(const Json& json);
+std::optional<AxisQuantity> quantity_of(const Json& json);
 
 // The JSON that stands for it: a number, or text with a unit that reads back to the same value.
-Json to_value(const Quantity& quantity);
+Json to_value(const AxisQuantity& quantity);
 
-std::string_view name_of(Dimension dimension);  // "a time"
+std::string_view name_of(AxisDimension dimension);  // "a time"
 
 }  // namespace weft

@@ -29,8 +29,8 @@ const Json& result_of(const Row& row, const std::string& name) {
 }
 
 // Powers of ten from base units to SI.
-double si(const Quantity& quantity) {
-  return quantity.dimension == Dimension::time ? quantity.value / 1e12 : quantity.value;
+double si(const AxisQuantity& quantity) {
+  return quantity.dimension == AxisDimension::time ? quantity.value / 1e12 : quantity.value;
 }
 
 // The values that an axis takes, each once and in the order of the points, as words and (where all are) as numbers.
@@ -39,14 +39,14 @@ class AxisValues {
   AxisValues(const Manifest& manifest, std::size_t axis) : name_(manifest.axes[axis]) {
     std::map<std::string, std::uint64_t> known;
     bool numbers = true;
-    std::optional<Dimension> dimension;
+    std::optional<AxisDimension> dimension;
     for (const Manifest::Point& point : manifest.points) {
       const Json& value = point.values[axis];
       std::string label = value.is_string() ? value.text : to_text(value, 0);
       const auto [at, added] = known.try_emplace(label, known.size());
       index_.push_back(at->second);
       if (!added) continue;
-      const std::optional<Quantity> quantity = quantity_of(value);
+      const std::optional<AxisQuantity> quantity = quantity_of(value);
       numbers =
           numbers && quantity && quantity->dimension == dimension.value_or(quantity->dimension);
       if (numbers) {
@@ -69,23 +69,23 @@ class AxisValues {
   std::uint64_t index(std::size_t point) const { return index_[point]; }
 
  private:
-  static std::string unit_of(Dimension dimension) {
+  static std::string unit_of(AxisDimension dimension) {
     switch (dimension) {
-      case Dimension::time:
+      case AxisDimension::time:
         return "s";
-      case Dimension::bytes:
+      case AxisDimension::bytes:
         return "B";
-      case Dimension::bandwidth:
+      case AxisDimension::bandwidth:
         return "b/s";
-      case Dimension::flop_rate:
+      case AxisDimension::flop_rate:
         return "FLOP/s";
-      case Dimension::power:
+      case AxisDimension::power:
         return "W";
-      case Dimension::frequency:
+      case AxisDimension::frequency:
         return "Hz";
-      case Dimension::rate:
+      case AxisDimension::rate:
         return "1/s";
-      case Dimension::number:
+      case AxisDimension::number:
         break;
     }
     return "";

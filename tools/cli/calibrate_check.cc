@@ -39,8 +39,10 @@ class CalibrateCheck final : public Command {
                               ? hold_out_collectives(input.machine, input.data, {})
                               : hold_out_sizes(input.machine, input.data, sizes, {});
     if (found.rows.empty()) {
-      throw InputError(
-          fmt::format("error: --leave-out {}: nothing is left to fit or to predict\n", leave_out_));
+      throw InputError(fmt::format(
+          "error: --leave-out {}: nothing is left to fit or to predict\n"
+          "    --keep sizes that were measured, or --leave-out the other of sizes and groups\n",
+          leave_out_));
     }
     io.out = json_ ? to_text(to_json(found)) + "\n" : text(input, found);
     return kOk;

@@ -31,9 +31,10 @@ class RunCommand final : public Command {
     app.add_option("--fidelity", options_.fidelity, "analytic, fluid or packet; beats the file");
     add_set_option(app, options_.sets);
     app.add_option("--seed", options_.seed, "of everything random; beats the file");
-    app.add_option("--what-if", what_ifs_, "run again with this changed and compare")
-        ->type_name("PTR=VALUE")
-        ->allow_extra_args(false);
+    CLI::Option* what_if =
+        app.add_option("--what-if", what_ifs_, "run again with this changed and compare")
+            ->type_name("PTR=VALUE")
+            ->allow_extra_args(false);
     app.add_option("--top", options_.top, "most links and flows in the report")
         ->check(CLI::NonNegativeNumber);
     app.add_option("--out", folder_,
@@ -43,7 +44,8 @@ class RunCommand final : public Command {
         ->check(CLI::Range(std::size_t{1}, std::size_t{20'000'000}))
         ->capture_default_str();
     app.add_flag("--intervals", intervals_,
-                 "90 % intervals of the times: the fabric is a patch of `weft calibrate fit`");
+                 "90 % intervals of the times: the fabric is a patch of `weft calibrate fit`")
+        ->excludes(what_if);
     app.add_flag("--quick", quick_, "skip the second runs that show what limits the time");
     add_json_flag(app, json_);
   }

@@ -402,7 +402,6 @@ std::vector<PredictedRow> predict_with_error(const FitMachine& machine, const Fi
   return out;
 }
 
-// Cornish-Fisher expansion in 1 / freedom around the normal quantile: to 1 % from 3 degrees on.
 double student_t(double probability, double freedom) {
   return boost::math::quantile(boost::math::students_t(std::max(freedom, 1.0)),
                                (1 + probability) / 2);

@@ -62,8 +62,9 @@ TEST(SyntheticMachines, AreFoundWithinTheirIntervals) {
     }
   }
   EXPECT_GE(10 * inside, 9 * determined) << text;
-  EXPECT_GE(10 * determined, 7 * responsive) << text;
-  EXPECT_LE(median(half_widths), 0.05) << text;
+  // Tables alone tell less than a probe does (probed.test.cc): two thirds of the parameters.
+  EXPECT_GE(100 * determined, 65 * responsive) << text;
+  EXPECT_LE(median(half_widths), 0.07) << text;
   EXPECT_LE(median(errors), 0.03) << text;
   std::printf("%zu responsive, %zu determined, %zu inside, half width %.3f, error %.3f\n",
               responsive, determined, inside, median(half_widths), median(errors));

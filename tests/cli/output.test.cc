@@ -68,5 +68,16 @@ TEST(Output, ALinkStaysOneAndADeviceIsWrittenInPlace) {
   EXPECT_THAT(refused({{"/dev/full", "x"}}), HasSubstr("cannot write this file"));
 }
 
+TEST(Output, WhatIsReadIsNotOverwritten) {
+  const Folder folder;
+  folder.file("in.json", "{}");
+  std::filesystem::create_symlink("in.json", folder.path("link.json"));
+  EXPECT_NO_THROW(refuse_overwriting(folder.path("out.json"), {folder.path("in.json")}));
+  EXPECT_NO_THROW(refuse_overwriting("", {folder.path("in.json")}));
+  for (const char* output : {"in.json", "link.json"}) {
+    EXPECT_THROW(refuse_overwriting(folder.path(output), {folder.path("in.json")}), InputError);
+  }
+}
+
 }  // namespace
 }  // namespace weft

@@ -36,6 +36,8 @@ class CalibrateFit final : public Command {
   }
 
   int run(Io& io) override {
+    refuse_overwriting(output_, flags_.files);
+    refuse_overwriting(output_, {flags_.fabric});
     const CalibrateInput input = read_calibrate_input(flags_, io);
     std::vector<FoundFault> faults;
     const FitResult fitted = fit_and_find_faults(input.machine, input.data, FitOptions{}, faults);

@@ -33,6 +33,7 @@ class DiffCommand final : public Command {
   }
 
   int run(Io& io) override {
+    refuse_overwriting(page_, {a_, b_});
     Diagnostics diagnostics;
     const std::optional<Json> a = read_report(a_, diagnostics), b = read_report(b_, diagnostics);
     for (const std::optional<Json>* one : {&a, &b}) {

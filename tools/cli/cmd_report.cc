@@ -31,6 +31,7 @@ class ReportCommand final : public Command {
 
   int run(Io& io) override {
     Diagnostics diagnostics;
+    refuse_overwriting(page_, files_);
     std::vector<std::string> documents;
     for (const std::string& path : files_) {
       const std::optional<Json> json = read_report(path, diagnostics);

@@ -122,4 +122,13 @@ void write_file(const std::string& path, std::string_view text) {
   write_files(files);
 }
 
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    if (std::filesystem::equivalent(output, input, error))
+      throw InputError(fmt::format(
+          "{}: error: it is read, too, and would be lost\n    give another name\n", output));
+  }
+}
+
 }  // namespace weft

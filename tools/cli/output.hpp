@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weft {
 
@@ -18,5 +19,8 @@ struct OutputFile {
 // Throw InputError when something cannot be written.
 void write_files(std::span<const OutputFile> files);
 void write_file(const std::string& path, std::string_view text);
+
+// Throws InputError when the output is one of the files that are read.
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
 
 }  // namespace weft

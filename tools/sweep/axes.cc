@@ -56,6 +56,10 @@ std::vector<Json> values_of(const RangeSpec& range, const std::string& pointer, 
   AxisQuantity at = from;
   std::vector<Json> values;
   if (range.count) {
+    if (*range.count > static_cast<std::int64_t>(kMostValues)) {
+      too_many(range.place, pointer, out);
+      return {};
+    }
     const double gap = (to.value - from.value) / static_cast<double>(*range.count - 1);
     if (from.dimension == AxisDimension::number)
       at.whole = from.whole && to.whole && gap == std::floor(gap);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/sweep/axes.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace weft {
@@ -89,6 +90,16 @@ TEST(Axes, NamesAndPointersDoNotCollide) {
             std::string::npos);
   EXPECT_NE(problems_of(R"([{"pointer": "a", "values": [1]}])").find("not a JSON pointer"),
             std::string::npos);
+}
+
+TEST(Axes, MoreValuesThanATableHoldsAreRefusedBeforeTheyAreMade) {
+  for (const char* range : {R"("range": {"from": 1, "to": 2, "count": 1000000000000000000})",
+                            R"("range": {"from": 0, "to": 1e9, "step": 1})",
+                            R"("log_range": {"from": 1, "to": 2, "count": 1000000000000000000})"})
+    EXPECT_NE(problems_of(fmt::format(R"([{{"pointer": "/a", {}}}])", range))
+                  .find("more than 100000 values"),
+              std::string::npos)
+        << range;
 }
 
 TEST(Axes, AxesTogetherAreAsLong) {

@@ -139,6 +139,10 @@ void write_sqlite(const std::string& path, const Manifest& manifest, const std::
   namespace fs = std::filesystem;
   const std::string draft = fmt::format("{}.{}.part", path, getpid());
   std::error_code error;
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
+    throw InputError(fmt::format(
+        "{}: error: not a regular file\n    give the name of a database to write\n", path));
+  }
   fs::remove(draft, error);
   try {
     Database db(draft);

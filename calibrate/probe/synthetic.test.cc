@@ -31,8 +31,10 @@ std::unique_ptr<SyntheticBackend> made_up(const Json& document, SyntheticOptions
   return backend;
 }
 
+constexpr Bytes kLarge = 64_MiB;
+
 double us_of_copy(SyntheticBackend& backend, const std::string& from, const std::string& to,
-                  Bytes bytes = 64_MiB) {
+                  Bytes bytes = kLarge) {
   CopyTest copy;
   copy.transfers = {{from, to, bytes}};
   return backend.prepare({fmt::format("{} {}", from, to), copy, 0})->once().at(0).us();

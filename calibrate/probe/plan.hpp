@@ -30,11 +30,26 @@ struct ProbeGpu {
   std::vector<std::string> far;    // other host memories that it can be copied to
   Bytes memory{0};                 // free
   std::vector<std::string> types;  // of matrix products that it can do: bf16, fp8, ...
+  template <class V>
+  void visit(V&& v) {
+    v("name", name, "", required);
+    v("server", server, "");
+    v("near", near, "");
+    v("far", far, "");
+    v("memory", memory, "");
+    v("types", types, "");
+  }
 };
 struct ProbePath {
   std::string kind;  // NV18, PIX, SYS, network ...; empty: no way
   bool peer_access = false;
+  template <class V>
+  void visit(V&& v) {
+    v("kind", kind, "");
+    v("peer_access", peer_access, "");
+  }
 };
+// As a document: what one process sees of its server (test_message.hpp).
 struct ProbeMachine {
   std::vector<MeasuredHost> hosts;
   std::vector<ProbeGpu> gpus;
@@ -44,7 +59,22 @@ struct ProbeMachine {
   std::vector<std::string> algorithms, protocols;  // that NCCL can be forced to
   std::vector<std::string> nics;                   // that perftest is run on
   std::vector<std::string> nic_gpus;  // of each NIC, a near GPU whose memory is sent; or empty
-  int gpus_per_process = 1;           // of collectives
+  int gpus_per_process = 1;           // of collectives; not part of the document
+  template <class V>
+  void visit(V&& v) {
+    v("hosts", hosts, "");
+    v("gpus", gpus, "");
+    v("paths", paths, "");
+    v("no_collectives", no_collectives, "");
+    v("no_products", no_products, "");
+    v("no_graphs", no_graphs, "");
+    v("no_messages", no_messages, "");
+    v("no_flags", no_flags, "");
+    v("algorithms", algorithms, "");
+    v("protocols", protocols, "");
+    v("nics", nics, "");
+    v("nic_gpus", nic_gpus, "");
+  }
 };
 
 // ---- tests
@@ -52,6 +82,12 @@ struct ProbeMachine {
 struct CopyEnds {
   std::string from, to;
   Bytes bytes{0};
+  template <class V>
+  void visit(V&& v) {
+    v("from", from, "");
+    v("to", to, "");
+    v("bytes", bytes, "");
+  }
 };
 struct CopyTest {
   std::vector<CopyEnds> transfers;  // start together

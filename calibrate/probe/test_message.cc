@@ -7,18 +7,10 @@ namespace weft {
 namespace {
 
 // One document for all kinds of tests; what a kind does not have stays at its default.
-struct EndsMessage : CopyEnds {
-  template <class V>
-  void visit(V&& v) {
-    v("from", from, "");
-    v("to", to, "");
-    v("bytes", bytes, "");
-  }
-};
 struct TestMessage {
   std::string name, kind, pattern, from, to, gpu, type, collective, algorithm, protocol, program,
       nic;
-  std::vector<EndsMessage> transfers;
+  std::vector<CopyEnds> transfers;
   std::vector<std::string> gpus;
   CopyMethod method = CopyMethod::copy_engine;
   std::optional<bool> peer_access;
@@ -54,54 +46,13 @@ struct TestMessage {
   }
 };
 
-struct GpuMessage : ProbeGpu {
-  template <class V>
-  void visit(V&& v) {
-    v("name", name, "", required);
-    v("server", server, "");
-    v("near", near, "");
-    v("far", far, "");
-    v("memory", memory, "");
-    v("types", types, "");
-  }
-};
-struct PathMessage : ProbePath {
-  template <class V>
-  void visit(V&& v) {
-    v("kind", kind, "");
-    v("peer_access", peer_access, "");
-  }
-};
-struct MachineMessage {
-  std::vector<MeasuredHost> hosts;
-  std::vector<GpuMessage> gpus;
-  std::vector<std::vector<PathMessage>> paths;
-  std::string no_collectives, no_products, no_graphs, no_messages, no_flags;
-  std::vector<std::string> algorithms, protocols, nics, nic_gpus;
-  template <class V>
-  void visit(V&& v) {
-    v("hosts", hosts, "");
-    v("gpus", gpus, "");
-    v("paths", paths, "");
-    v("no_collectives", no_collectives, "");
-    v("no_products", no_products, "");
-    v("no_graphs", no_graphs, "");
-    v("no_messages", no_messages, "");
-    v("no_flags", no_flags, "");
-    v("algorithms", algorithms, "");
-    v("protocols", protocols, "");
-    v("nics", nics, "");
-    v("nic_gpus", nic_gpus, "");
-  }
-};
-
 class Filler {
  public:
   explicit Filler(TestMessage& out) : out_(out) {}
 
   void operator()(const CopyTest& test) const {
     out_.kind = "copy";
-    for (const CopyEnds& ends : test.transfers) out_.transfers.push_back({ends});
+    out_.transfers = test.transfers;
     out_.method = test.method;
     out_.pattern = test.pattern;
     out_.peer_access = test.peer_access;
@@ -175,9 +126,7 @@ std::optional<PlannedTest> read_test(const Json& document) {
   PlannedTest out{m.name, {}, 0};
   const CollectiveTest collective{m.collective, m.gpus, m.bytes, m.algorithm, m.protocol};
   if (m.kind == "copy") {
-    CopyTest copy{{}, m.method, m.pattern, m.peer_access};
-    for (const EndsMessage& ends : m.transfers) copy.transfers.push_back(ends);
-    out.what = std::move(copy);
+    out.what = CopyTest{m.transfers, m.method, m.pattern, m.peer_access};
   } else if (m.kind == "latency") {
     out.what = LatencyTest{m.from, m.to, m.ping, m.bytes};
   } else if (m.kind == "kernel") {
@@ -194,47 +143,14 @@ std::optional<PlannedTest> read_test(const Json& document) {
   return out;
 }
 
-Json write_machine(const ProbeMachine& machine) {
-  MachineMessage out{machine.hosts,
-                     {},
-                     {},
-                     machine.no_collectives,
-                     machine.no_products,
-                     machine.no_graphs,
-                     machine.no_messages,
-                     machine.no_flags,
-                     machine.algorithms,
-                     machine.protocols,
-                     machine.nics,
-                     machine.nic_gpus};
-  for (const ProbeGpu& gpu : machine.gpus) out.gpus.push_back({gpu});
-  for (const auto& row : machine.paths) {
-    auto& paths = out.paths.emplace_back();
-    for (const ProbePath& path : row) paths.push_back({path});
-  }
-  return write_config(out);
-}
+Json write_machine(const ProbeMachine& machine) { return write_config(machine); }
 
 std::optional<ProbeMachine> read_machine(const Json& document) {
-  const auto m = read<MachineMessage>(document);
-  if (!m) return std::nullopt;
-  ProbeMachine out;
-  out.hosts = m->hosts;
-  for (const GpuMessage& gpu : m->gpus) out.gpus.push_back(gpu);
-  for (const auto& row : m->paths) out.paths.emplace_back(row.begin(), row.end());
-  for (const auto& row : out.paths) {
-    if (row.size() != out.gpus.size()) return std::nullopt;
+  auto out = read<ProbeMachine>(document);
+  if (!out || out->paths.size() != out->gpus.size()) return std::nullopt;
+  for (const auto& row : out->paths) {
+    if (row.size() != out->gpus.size()) return std::nullopt;
   }
-  if (out.paths.size() != out.gpus.size()) return std::nullopt;
-  out.no_collectives = m->no_collectives;
-  out.no_products = m->no_products;
-  out.no_graphs = m->no_graphs;
-  out.no_messages = m->no_messages;
-  out.no_flags = m->no_flags;
-  out.algorithms = m->algorithms;
-  out.protocols = m->protocols;
-  out.nics = m->nics;
-  out.nic_gpus = m->nic_gpus;
   return out;
 }
 

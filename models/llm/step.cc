@@ -27,7 +27,8 @@ StepBuilder::StepBuilder(StepInputs inputs)
       chunks_(static_cast<std::int64_t>(in_.layout.front().size())),
       micro_batches_(micro_batches(in_.training)),
       entry_(pipeline_entry(in_.training.plan.schedule)),
-      shape_{stages_, chunks_, micro_batches_} {
+      shape_{stages_, chunks_, micro_batches_},
+      boundary_(Activations(in_.model, in_.training).boundary()) {
   split_classes();
   for (const auto& members : classes_) {
     for (std::int64_t stage = 0; stage < stages_; ++stage) {
@@ -362,7 +363,6 @@ void StepBuilder::run_pass(std::int64_t stage, const LayerPass& pass, std::uint3
 void StepBuilder::receive(const SlotAt& at) {
   const auto source = source_of(entry_, shape_, at);
   if (!source || source->stage == at.stage) return;
-  const double bytes = Activations(in_.model, in_.training).boundary();
   for (std::size_t c = 0; c < classes_.size(); ++c) {
     OpId& stream = streams_[timeline(c, at.stage)].compute;
     if (workload_ != nullptr) {
@@ -371,9 +371,9 @@ void StepBuilder::receive(const SlotAt& at) {
       stream = barrier({ready, arrived}, label_of(Dimension::pp));
     }
     if (!in_.training.plan.scatters()) continue;
-    count(Dimension::tp, CollectiveKind::all_gather, bytes);
+    count(Dimension::tp, CollectiveKind::all_gather, boundary_);
     stream = communicate(
-        {c, false, at.stage, Dimension::tp, Call::Over::all, CollectiveKind::all_gather, bytes},
+        {c, false, at.stage, Dimension::tp, Call::Over::all, CollectiveKind::all_gather, boundary_},
         {stream});
   }
 }
@@ -382,8 +382,7 @@ void StepBuilder::send(const SlotAt& at) {
   const auto next = consumers_.find(at);
   if (next == consumers_.end()) return;
   const PlanSpec& plan = in_.training.plan;
-  const double bytes =
-      Activations(in_.model, in_.training).boundary() / (plan.scatters() ? real(plan.tp) : 1);
+  const double bytes = boundary_ / (plan.scatters() ? real(plan.tp) : 1);
   const bool forward = at.slot.work == PipelineSlot::Work::forward;
   for (std::size_t c = 0; c < classes_.size(); ++c) {
     const std::size_t t = timeline(c, at.stage);

@@ -132,6 +132,7 @@ class StepBuilder {
   std::int64_t stages_, chunks_, micro_batches_;
   const PipelineEntry& entry_;
   PipelineShape shape_;
+  double boundary_;                                 // bytes of one hidden vector per token
   std::vector<std::vector<std::int64_t>> classes_;  // replicas
   std::vector<Timeline> timelines_;
   std::vector<Streams> streams_;

@@ -135,6 +135,18 @@ TEST(FatTree, SixtyFourPortsReach65536HostsInThreeLevels) {
   EXPECT_THAT(problems(spec, hosts(65537)), HasSubstr("do not fit cores of 64 ports"));
 }
 
+// Uplinks are planned for full leaves: with a quarter of the hosts 2 : 1 is built as 0.5 : 1.
+TEST(Clos, ARatioThatIsNotBuiltIsTold) {
+  NetworkSpec spec = network(Generator::leaf_spine, 64);
+  spec.oversubscription = 2;
+  EXPECT_EQ(problems(spec, hosts(64)), "");
+  const std::string told = problems(spec, hosts(8));
+  EXPECT_THAT(told, HasSubstr("0.5 : 1 is built, not 2 : 1"));
+  EXPECT_THAT(told, HasSubstr("\"hosts_per_leaf\": 8"));
+  spec.hosts_per_leaf = 8;
+  EXPECT_EQ(problems(spec, hosts(8)), "");
+}
+
 TEST(Clos, OversubscriptionChangesTheUplinksOnly) {
   for (const double ratio : {1.0, 2.0, 3.0, 4.0}) {
     NetworkSpec spec = network(Generator::leaf_spine, 64);

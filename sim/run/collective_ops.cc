@@ -188,10 +188,12 @@ void CollectiveBuilder::start_channel(std::size_t ranks) {
 }
 
 void CollectiveBuilder::accumulate(const Route& route, double weight) {
-  for (const Share& share : route.shares) {
-    if (load_[share.resource] == 0) touched_.push_back(share.resource);
-    load_[share.resource] += share.weight * weight;
-  }
+  for (const Share& share : route.shares) accumulate(share.resource, share.weight * weight);
+}
+
+void CollectiveBuilder::accumulate(std::uint32_t resource, double weight) {
+  if (load_[resource] == 0) touched_.push_back(resource);
+  load_[resource] += weight;
 }
 
 std::vector<double>& CollectiveBuilder::demand_towards(NodeId leaf) {
@@ -210,9 +212,7 @@ void CollectiveBuilder::note_journeys(std::uint32_t leaf, const std::vector<doub
       journeys_.push_back({from, leaf});
       load_.push_back(0);
     }
-    const std::uint32_t resource = links + known->second;
-    if (load_[resource] == 0) touched_.push_back(resource);
-    load_[resource] += demand[from];
+    accumulate(links + known->second, demand[from]);
   }
 }
 
@@ -224,8 +224,7 @@ void CollectiveBuilder::expand_journeys(std::vector<Share>& shares) {
       const Journey& journey = journeys_[share.resource - links];
       demand_towards(NodeId{journey.leaf})[journey.from] += share.weight;
     } else {
-      if (load_[share.resource] == 0) touched_.push_back(share.resource);
-      load_[share.resource] += share.weight;
+      accumulate(share.resource, share.weight);
     }
   }
   const bool kept = std::exchange(keeps_journeys_, false);

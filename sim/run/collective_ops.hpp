@@ -111,6 +111,7 @@ class CollectiveBuilder {
                     const CollectiveOptions& options, OpId after, OpId done);
   void start_channel(std::size_t ranks);
   void accumulate(const Route& route, double weight);
+  void accumulate(std::uint32_t resource, double weight);
   std::vector<Share> take_shares();
   void note_journeys(std::uint32_t leaf, const std::vector<double>& demand);
   std::vector<double>& demand_towards(NodeId leaf);

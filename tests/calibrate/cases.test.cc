@@ -10,20 +10,17 @@ namespace {
 
 using cli_test::document;
 using cli_test::Folder;
+using cli_test::import_log;
 using cli_test::number_at;
 using cli_test::Outcome;
 using cli_test::weft_cli;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string log(const std::string& name) {
-  return std::string(WEFT_SOURCE_DIR) + "/tests/import_logs/data/" + name;
-}
-
 Outcome fit(const std::string& name, const std::string& fabric,
             const std::vector<std::string>& more = {}) {
-  std::vector<std::string> args{"calibrate", "fit",    log(name), "--fabric",
-                                fabric,      "--json", "--date",  "2026-01-01"};
+  std::vector<std::string> args{"calibrate", "fit",    import_log(name), "--fabric",
+                                fabric,      "--json", "--date",         "2026-01-01"};
   args.insert(args.end(), more.begin(), more.end());
   return weft_cli(args);
 }
@@ -145,7 +142,7 @@ TEST(CalibratePatch, IsUsedLikeAFabricAndCountsAsMeasured) {
   const Folder folder;
   const std::string path = folder.path("node.json");
   const Outcome written =
-      weft_cli({"calibrate", "fit", log("rtx4090-4gpu-p2p-driver-allreduce.log"), "--fabric",
+      weft_cli({"calibrate", "fit", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"), "--fabric",
                 "pcie-rtx4090x8", "--set", "/peer_access/pcie=all", "-o", path});
   ASSERT_EQ(written.code, kOk) << written.err;
   EXPECT_EQ(weft_cli({"check", path}).code, kOk);
@@ -168,8 +165,8 @@ TEST(CalibratePatch, IsUsedLikeAFabricAndCountsAsMeasured) {
 TEST(CalibratePatch, GivesIntervalsToPredictions) {
   const Folder folder;
   const std::string path = folder.path("node.json");
-  ASSERT_EQ(weft_cli({"calibrate", "fit", log("rtx4090-4gpu-p2p-driver-allreduce.log"), "--fabric",
-                      "pcie-rtx4090x8", "--set", "/peer_access/pcie=all", "-o", path})
+  ASSERT_EQ(weft_cli({"calibrate", "fit", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),
+                      "--fabric", "pcie-rtx4090x8", "--set", "/peer_access/pcie=all", "-o", path})
                 .code,
             kOk);
   const Json rows = document(weft_cli({"nccl-tests", "all_reduce_perf", "--fabric", path, "-g", "4",
@@ -211,8 +208,8 @@ TEST(CalibrateSuggest, NamesTheCollectiveThatAScenarioRuns) {
 
 TEST(CalibrateCheck, PredictsWhatItLeftOut) {
   const Outcome outcome =
-      weft_cli({"calibrate", "check", log("rtx4090-4gpu-p2p-driver-allreduce.log"), "--fabric",
-                "pcie-rtx4090x8", "--set", "/peer_access/pcie=all", "--json"});
+      weft_cli({"calibrate", "check", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),
+                "--fabric", "pcie-rtx4090x8", "--set", "/peer_access/pcie=all", "--json"});
   ASSERT_EQ(outcome.code, kOk) << outcome.err;
   const Json answer = document(outcome);
   EXPECT_EQ(number_at(answer, {"fitted_rows"}), 3);
@@ -222,11 +219,11 @@ TEST(CalibrateCheck, PredictsWhatItLeftOut) {
 }
 
 TEST(CalibrateCheck, RefusesWhatItCannotDo) {
-  EXPECT_EQ(weft_cli({"calibrate", "check", log("rtx4090-4gpu-p2p-driver-allreduce.log"),
+  EXPECT_EQ(weft_cli({"calibrate", "check", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),
                       "--fabric", "pcie-rtx4090x8", "--keep", "many"})
                 .code,
             kBadInput);
-  EXPECT_EQ(weft_cli({"calibrate", "check", log("rtx4090-4gpu-p2p-driver-allreduce.log"),
+  EXPECT_EQ(weft_cli({"calibrate", "check", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),
                       "--fabric", "pcie-rtx4090x8", "--leave-out", "groups"})
                 .code,
             kBadInput);

@@ -3,9 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +12,7 @@
 #include "calibrate/fit/tables.hpp"
 #include "calibrate/validate_case.hpp"
 #include "sim/core/text.hpp"
+#include "tests/support/nccl_records.hpp"
 #include "tools/cli/cli.hpp"
 
 namespace weft::calibrate_test {
@@ -60,25 +58,6 @@ inline const std::vector<PublishedMachine>& published_machines() {
   return all;
 }
 
-inline const Dataset& dataset() {
-  static const Dataset all = [] {
-    Dataset out;
-    Diagnostics diagnostics;
-    const std::filesystem::path folder = std::string(WEFT_SOURCE_DIR) + "/tests/validation";
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
-      if (!name.starts_with("nccl_") || entry.path().extension() != ".json") continue;
-      std::ifstream file(entry.path());
-      std::ostringstream text;
-      text << file.rdbuf();
-      read_validation_file(parse_json(text.str(), name, diagnostics), out, diagnostics);
-    }
-    EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
-    return out;
-  }();
-  return all;
-}
-
 struct PublishedData {
   FitMachine machine{Json{}};
   FitData data;
@@ -86,7 +65,7 @@ struct PublishedData {
 
 inline PublishedData load_machine(const PublishedMachine& which) {
   PublishedData out;
-  for (const ValidationRecord& record : dataset().records) {
+  for (const ValidationRecord& record : test::nccl_records().dataset.records) {
     bool wanted = false;
     for (const std::string& pattern : which.records) wanted |= glob_match(pattern, record.id);
     if (!wanted || record.degraded) continue;

@@ -35,6 +35,11 @@ inline Outcome weft_cli(const std::vector<std::string>& args) {
   return outcome;
 }
 
+// A log or capture as people post them.
+inline std::string import_log(const std::string& name) {
+  return std::string(WEFT_SOURCE_DIR) + "/tests/import_logs/data/" + name;
+}
+
 inline std::string data(const std::string& name) {
   return std::string(WEFT_SOURCE_DIR) + "/tests/cli/data/" + name;
 }

@@ -9,19 +9,16 @@ namespace {
 
 using cli_test::document;
 using cli_test::Folder;
+using cli_test::import_log;
 using cli_test::number_at;
 using cli_test::Outcome;
 using cli_test::weft_cli;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string log(const std::string& name) {
-  return std::string(WEFT_SOURCE_DIR) + "/tests/import_logs/data/" + name;
-}
-
 Json explain(const std::string& name, const std::string& fabric,
              const std::vector<std::string>& more = {}) {
-  std::vector<std::string> args{"explain-log", log(name), "--fabric", fabric, "--json"};
+  std::vector<std::string> args{"explain-log", import_log(name), "--fabric", fabric, "--json"};
   args.insert(args.end(), more.begin(), more.end());
   const Outcome outcome = weft_cli(args);
   EXPECT_EQ(outcome.code, kOk) << outcome.err;
@@ -64,7 +61,7 @@ TEST(LogCases, N08BareMetalIsNormalThoughAboveItsNics) {
 
 TEST(LogCases, N08TheVirtualMachineShowsNoTopology) {
   const Json answer = explain("h200-2x8-allreduce-vm-flat-topology.log", "hgx-h200+ib-ndr",
-                              {"--against", log("h200-2x8-allreduce-baremetal.log")});
+                              {"--against", import_log("h200-2x8-allreduce-baremetal.log")});
   EXPECT_EQ(verdict(answer), "low");
   EXPECT_EQ(causes(answer).at(0), "gpu-nic-topology");
   EXPECT_THAT(answer.find("summary")->find("causes")->items.at(0).find("measure_next")->text,
@@ -75,7 +72,7 @@ TEST(LogCases, N08TheVirtualMachineShowsNoTopology) {
 
 TEST(LogCases, N08TheOtherWayRoundTheOtherIsTheSlowOne) {
   const Json answer = explain("h200-2x8-allreduce-baremetal.log", "hgx-h200+ib-ndr",
-                              {"--against", log("h200-2x8-allreduce-vm-flat-topology.log")});
+                              {"--against", import_log("h200-2x8-allreduce-vm-flat-topology.log")});
   EXPECT_EQ(verdict(answer), "normal");
   EXPECT_GT(number_at(answer, {"against", "ratio"}), 5);
 }
@@ -95,16 +92,17 @@ TEST(LogCases, N10HalfOfTheBridgesLinks) {
 }
 
 TEST(LogCases, N11ARunThatFailedIsRefused) {
-  const Outcome outcome =
-      weft_cli({"explain-log", log("rtx5090-alltoall-crash-no-rows.log"), "--fabric", "hgx-h100"});
+  const Outcome outcome = weft_cli(
+      {"explain-log", import_log("rtx5090-alltoall-crash-no-rows.log"), "--fabric", "hgx-h100"});
   EXPECT_EQ(outcome.code, kBadInput);
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(outcome.err, HasSubstr("run failed with"));
 }
 
 TEST(LogCases, N05WrongResultsAreRefused) {
-  const Outcome outcome = weft_cli({"explain-log", log("a100-2node-ll128-socket-corrupt.log"),
-                                    "--fabric", "hgx-a100+ib-hdr", "--ranks", "16"});
+  const Outcome outcome =
+      weft_cli({"explain-log", import_log("a100-2node-ll128-socket-corrupt.log"), "--fabric",
+                "hgx-a100+ib-hdr", "--ranks", "16"});
   EXPECT_EQ(outcome.code, kBadInput);
 }
 
@@ -138,7 +136,7 @@ TEST(LogCases, ContradictionsAreTold) {
   const Json answer =
       explain("h200-2x8-allreduce-baremetal.log", "hgx-h200+ib-ndr", {"--harness", "one-process"});
   EXPECT_TRUE(notes(answer, "--harness one-process contradicts the log"));
-  const Outcome shape = weft_cli({"explain-log", log("h200-2x8-allreduce-baremetal.log"),
+  const Outcome shape = weft_cli({"explain-log", import_log("h200-2x8-allreduce-baremetal.log"),
                                   "--fabric", "hgx-h200+ib-ndr", "--gpus-per-node", "4"});
   EXPECT_EQ(shape.code, kBadInput);
   EXPECT_THAT(shape.err, HasSubstr("16 ranks are not 2 servers of 4 GPUs"));
@@ -146,7 +144,7 @@ TEST(LogCases, ContradictionsAreTold) {
 
 TEST(LogCases, ShapesThatCannotBeAreRefused) {
   const auto with = [](const std::string& name, const std::vector<std::string>& more) {
-    std::vector<std::string> args{"explain-log", log(name)};
+    std::vector<std::string> args{"explain-log", import_log(name)};
     args.insert(args.end(), more.begin(), more.end());
     return weft_cli(args);
   };
@@ -175,7 +173,7 @@ TEST(LogCases, WhatIsNoLogIsRefused) {
 }
 
 TEST(LogCases, ByteOrderMarksAndLineEndsDoNotMatter) {
-  std::ifstream file(log("h100-8gpu-allreduce-nvls.log"), std::ios::binary);
+  std::ifstream file(import_log("h100-8gpu-allreduce-nvls.log"), std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
   std::string windows = "\xEF\xBB\xBF";
@@ -184,8 +182,8 @@ TEST(LogCases, ByteOrderMarksAndLineEndsDoNotMatter) {
     windows += c;
   }
   const Folder folder;
-  const Outcome plain = weft_cli(
-                    {"explain-log", log("h100-8gpu-allreduce-nvls.log"), "--fabric", "hgx-h100"}),
+  const Outcome plain = weft_cli({"explain-log", import_log("h100-8gpu-allreduce-nvls.log"),
+                                  "--fabric", "hgx-h100"}),
                 other = weft_cli(
                     {"explain-log", folder.file("w.log", windows), "--fabric", "hgx-h100"});
   EXPECT_EQ(other.code, kOk) << other.err;
@@ -193,7 +191,7 @@ TEST(LogCases, ByteOrderMarksAndLineEndsDoNotMatter) {
 }
 
 TEST(LogCases, VariablesAreCheckedByName) {
-  const std::vector<std::string> base{"explain-log", log("h100-8gpu-allreduce-nvls.log"),
+  const std::vector<std::string> base{"explain-log", import_log("h100-8gpu-allreduce-nvls.log"),
                                       "--fabric", "hgx-h100", "--env"};
   const auto with = [&](const std::string& variable) {
     std::vector<std::string> args = base;
@@ -214,7 +212,7 @@ TEST(LogCases, VariablesAreCheckedByName) {
 
 TEST(LogCases, TextNamesVerdictAndWhatToMeasure) {
   const Outcome outcome =
-      weft_cli({"explain-log", log("h100-3x8-allreduce-collapse-glued-tags.log"), "--fabric",
+      weft_cli({"explain-log", import_log("h100-3x8-allreduce-collapse-glued-tags.log"), "--fabric",
                 "hgx-h100+ib-ndr"});
   EXPECT_EQ(outcome.code, kOk) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("low: "));

@@ -3,11 +3,8 @@
 #pragma once
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,42 +14,19 @@
 #include "calibrate/validate_case.hpp"
 #include "sim/core/loader.hpp"
 #include "sim/run/run.hpp"
+#include "tests/support/nccl_records.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/file_source.hpp"
 
 namespace weft::explain_test {
 
-struct Records {
-  Dataset dataset;
-  std::map<std::string, Json> published;  // by id
-};
-inline const Records& records() {
-  static const Records all = [] {
-    Records out;
-    Diagnostics diagnostics;
-    const std::filesystem::path folder = std::string(WEFT_SOURCE_DIR) + "/tests/validation";
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
-      if (!name.starts_with("nccl_") || entry.path().extension() != ".json") continue;
-      std::ifstream file(entry.path());
-      std::ostringstream text;
-      text << file.rdbuf();
-      const Json document = parse_json(text.str(), name, diagnostics);
-      read_validation_file(document, out.dataset, diagnostics);
-      for (const Json& record : document.find("records")->items)
-        out.published[record.find("id")->text] = record;
-    }
-    EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
-    return out;
-  }();
-  return all;
-}
-inline const Dataset& dataset() { return records().dataset; }
+using test::nccl_records;
+inline const Dataset& dataset() { return nccl_records().dataset; }
 
 // In-place times of a published table, by size; empty where it has none.
 inline std::map<std::int64_t, double> in_place_us(const std::string& id) {
   std::map<std::int64_t, double> out;
-  const Json& record = records().published.at(id);
+  const Json& record = nccl_records().published.at(id);
   const Json* columns = record.find("columns");
   if (columns == nullptr) return out;
   const auto column = [&](std::string_view name) {

@@ -10,12 +10,9 @@ namespace weft {
 namespace {
 
 using cli_test::document;
+using cli_test::import_log;
 using cli_test::weft_cli;
 using testing::HasSubstr;
-
-std::string data(const std::string& name) {
-  return std::string(WEFT_SOURCE_DIR) + "/tests/import_logs/data/" + name;
-}
 
 class ImportLog : public testing::Test {
  protected:
@@ -31,7 +28,7 @@ TEST_F(ImportLog, WhatIsWrittenPassesTheCheck) {
       {"moe-log", "moe-dispatch-2node-vs-4node.txt"}};
   for (const auto& [kind, name] : captures) {
     const std::string path = folder_.path(std::string(kind) + ".json");
-    const auto imported = weft_cli({"import", kind, data(name), "-o", path});
+    const auto imported = weft_cli({"import", kind, import_log(name), "-o", path});
     ASSERT_EQ(imported.code, kOk) << kind << imported.err;
     const auto checked = weft_cli({"check", path, "--json"});
     EXPECT_EQ(checked.code, kOk) << checked.err;
@@ -42,9 +39,9 @@ TEST_F(ImportLog, WhatIsWrittenPassesTheCheck) {
 TEST_F(ImportLog, AConfigJsonBecomesAModel) {
   const std::string path = folder_.path("mine.json");
   const auto imported =
-      weft_cli({"import", "hf-config", data("hf/qwen3-30b-a3b.json"), "-o", path, "--json"});
+      weft_cli({"import", "hf-config", import_log("hf/qwen3-30b-a3b.json"), "-o", path, "--json"});
   ASSERT_EQ(imported.code, kOk) << imported.err;
-  const auto checked = weft_cli({"check", path, data("hf/qwen3-30b-a3b.json"), "--json"});
+  const auto checked = weft_cli({"check", path, import_log("hf/qwen3-30b-a3b.json"), "--json"});
   EXPECT_EQ(checked.code, kOk) << checked.err;
   for (const Json& file : document(checked).find("files")->items)
     EXPECT_EQ(file.find("kind")->text, "llm");
@@ -82,7 +79,8 @@ TEST_F(ImportLog, AMeasurementWithoutANumberIsNone) {
 // A device is written to, never replaced; what cannot take the text is an error, and a link stays a link.
 TEST_F(ImportLog, OutputGoesWhereItPoints) {
   const auto to = [](const std::string& path) {
-    return weft_cli({"import", "nccl-tests", data("h100-8gpu-allreduce-nvls.log"), "-o", path});
+    return weft_cli(
+        {"import", "nccl-tests", import_log("h100-8gpu-allreduce-nvls.log"), "-o", path});
   };
   if (std::filesystem::is_character_file("/dev/full")) {
     const auto full = to("/dev/full");

@@ -8,12 +8,7 @@
 namespace weft {
 namespace {
 
-double number(const Report& report, std::string_view key, std::string_view inner = {}) {
-  const Json* value = report.jobs[0].details.find(key);
-  if (value != nullptr && !inner.empty()) value = value->find(inner);
-  EXPECT_NE(value, nullptr) << key << " " << inner;
-  return value == nullptr ? 0 : value->number;
-}
+using test::number;
 
 Report train(int gpus, const std::string& model, int seq, int batch, const std::string& plan) {
   return test::run(fmt::format(

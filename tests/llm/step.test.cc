@@ -8,12 +8,7 @@
 namespace weft {
 namespace {
 
-double number(const Report& report, std::string_view key, std::string_view inner = {}) {
-  const Json* value = report.jobs[0].details.find(key);
-  if (value != nullptr && !inner.empty()) value = value->find(inner);
-  EXPECT_NE(value, nullptr) << key << " " << inner;
-  return value == nullptr ? 0 : value->number;
-}
+using test::number;
 
 constexpr const char* kModel =
     R"({"weft": {"schema": 1}, "kind": "llm", "name": "small", "layers": 16, "hidden": 2048, "heads": 16, "kv_heads": 8,

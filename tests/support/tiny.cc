@@ -276,6 +276,13 @@ Report run(const Fabric& fabric, std::string_view members, Traffic* traffic) {
   return run_on(fabric, scenario_on(fabric, members, out), context(traffic), out);
 }
 
+double number(const Report& report, std::string_view key, std::string_view inner) {
+  const Json* value = report.jobs[0].details.find(key);
+  if (value != nullptr && !inner.empty()) value = value->find(inner);
+  if (value == nullptr) throw std::invalid_argument(fmt::format("no number {} {}", key, inner));
+  return value->number;
+}
+
 Time time_of(const Report& report) { return {std::llround(report.time_s * 1e12)}; }
 
 NodeId node(const Fabric& fabric, std::string_view name) {

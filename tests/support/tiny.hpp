@@ -82,6 +82,8 @@ RunContext context(Traffic* traffic = nullptr);
 Report run(std::string_view scenario_json, Traffic* traffic = nullptr);
 Report run(const Fabric& fabric, std::string_view members, Traffic* traffic = nullptr);
 
+// A number of the first job's details, or of an object in them; stops when there is none.
+double number(const Report& report, std::string_view key, std::string_view inner = {});
 Time time_of(const Report& report);                        // exact picoseconds
 NodeId node(const Fabric& fabric, std::string_view name);  // stops when there is none
 LinkId link(const Fabric& fabric, std::string_view name);

@@ -36,8 +36,9 @@ class CalibrateFit final : public Command {
   }
 
   int run(Io& io) override {
-    refuse_overwriting(output_, flags_.files);
-    refuse_overwriting(output_, {flags_.fabric});
+    std::vector<std::string> read = flags_.files;
+    read.push_back(flags_.fabric);
+    refuse_overwriting(output_, read);
     const CalibrateInput input = read_calibrate_input(flags_, io);
     std::vector<FoundFault> faults;
     const FitResult fitted = fit_and_find_faults(input.machine, input.data, FitOptions{}, faults);
@@ -50,9 +51,7 @@ class CalibrateFit final : public Command {
                                    : flags_.fabric + "-measured";
     for (const std::string& set : flags_.sets) {
       const auto at = set.find('=');
-      Diagnostics plain;
-      const Json value = parse_json(set.substr(at + 1), "--set", plain);
-      head.changes.emplace_back(set.substr(0, at), plain.ok() ? value : Json(set.substr(at + 1)));
+      head.changes.emplace_back(set.substr(0, at), value_of(set.substr(at + 1)));
     }
     if (head.base.ends_with(".json") && !output_.empty()) {
       // Seen from where the patch lies.

@@ -87,7 +87,6 @@ std::optional<Measurement> read_measured(const std::string& path, const Calibrat
     if (out.error_count() > before) return std::nullopt;
     return measurement;
   }
-  std::optional<Diagnostics> first;
   for (const char* name : kTried) {
     Diagnostics tried;
     std::vector<std::string> warnings;
@@ -96,7 +95,6 @@ std::optional<Measurement> read_measured(const std::string& path, const Calibrat
       notes.insert(notes.end(), warnings.begin(), warnings.end());
       return found;
     }
-    if (!first) first = std::move(tried);
   }
   // What the first importer says is the likeliest; run it again where its problems are kept.
   import_log(*importer_named(kTried[0]), *text, path, flags, notes, out);

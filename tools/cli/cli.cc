@@ -176,6 +176,14 @@ std::string resolved_pointer(const std::string& pointer) {
          json_pointer_unescape(pointer.substr(at + kSet.size())).value_or("");
 }
 
+Json value_of(const std::string& text) {
+  Diagnostics trial;
+  Json value = parse_json(text, "value", trial);
+  if (!trial.ok()) return Json(text);
+  clear_places(value);
+  return value;
+}
+
 void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets,
                 Diagnostics& diagnostics) {
   for (const std::string& set : sets) {
@@ -185,12 +193,7 @@ void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& 
                         "write e.g. --set /servers=128");
       continue;
     }
-    const std::string text = set.substr(equals + 1);
-    Diagnostics trial;
-    Json value = parse_json(text, "--set", trial);
-    if (!trial.ok()) value = Json(text);
-    clear_places(value);
-    loader.set(document, resolved_pointer(set.substr(0, equals)), std::move(value));
+    loader.set(document, resolved_pointer(set.substr(0, equals)), value_of(set.substr(equals + 1)));
   }
 }
 

@@ -79,7 +79,10 @@ void add_json_flag(CLI::App& app, bool& json);
 // The head of every JSON answer: {"weft": {"version", "schema"}}.
 Json json_head();
 
-// Applies every PTR=VALUE to a loaded document; VALUE is JSON, else a string. Problems carry the place "<command line>".
+// What stands for VALUE on a command line: JSON, else a string.
+Json value_of(const std::string& text);
+
+// Applies every PTR=VALUE to a loaded document. Problems carry the place "<command line>".
 class Loader;
 void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets,
                 Diagnostics& diagnostics);

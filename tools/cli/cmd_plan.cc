@@ -155,11 +155,8 @@ class PlanCommand final : public Command {
         diagnostics.error({}, "--fix", fmt::format("\"{}\" is not KEY=VALUE", text), "e.g. tp=8");
         continue;
       }
-      Diagnostics trial;
-      const std::string value = text.substr(equals + 1);
-      Json parsed = parse_json(value, "--fix", trial);
       const std::string key = text.substr(0, equals);
-      plan.set(key, trial.ok() ? std::move(parsed) : Json(value));
+      plan.set(key, value_of(text.substr(equals + 1)));
       keys_.insert(key);
     }
     return plan;
@@ -300,7 +297,10 @@ class PlanCommand final : public Command {
     Json fabric = Json::object();
     fabric.set("use", reference(fabric_));
     Json changes = Json::object();
-    for (const std::string& text : sets_) set_pair(changes, text);
+    for (const std::string& text : sets_) {
+      const std::size_t equals = text.find('=');
+      changes.set(text.substr(0, equals), value_of(text.substr(equals + 1)));
+    }
     if (servers_ > 0) changes.set("/servers", servers_);
     if (!changes.members.empty()) fabric.set("set", std::move(changes));
     document.set("fabric", std::move(fabric));
@@ -316,14 +316,6 @@ class PlanCommand final : public Command {
     if (training.lora_rank) made.set("lora_rank", *training.lora_rank);
     jobs.push(std::move(made));
     write_file(scenario_, to_text(document) + "\n");
-  }
-
-  static void set_pair(Json& changes, const std::string& text) {
-    const std::size_t equals = text.find('=');
-    Diagnostics trial;
-    const std::string value = text.substr(equals + 1);
-    Json parsed = parse_json(value, "--set", trial);
-    changes.set(text.substr(0, equals), trial.ok() ? std::move(parsed) : Json(value));
   }
 
   std::string llm_, fabric_, mode_ = "training", scenario_;

@@ -17,15 +17,16 @@
 namespace weft {
 
 extern const Verb kCalibrate, kCheck, kDiff, kExplain, kExplainLog, kImport, kList, kNcclTests,
-    kP2p, kPlan, kReport, kRun, kSweep, kTartan, kTopo, kValidate;
+    kP2p, kPlan, kReport, kRun, kServe, kSweep, kTartan, kTopo, kValidate;
 
 namespace {
 
 // In the order of `weft --help`.
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> all{
-      &kRun,  &kReport, &kSweep,  &kDiff,      &kCheck,  &kList, &kExplain,  &kExplainLog,
-      &kTopo, &kP2p,    &kImport, &kNcclTests, &kTartan, &kPlan, &kValidate, &kCalibrate};
+      &kRun,       &kServe,   &kReport,     &kSweep,    &kDiff,     &kCheck,
+      &kList,      &kExplain, &kExplainLog, &kTopo,     &kP2p,      &kImport,
+      &kNcclTests, &kTartan,  &kPlan,       &kValidate, &kCalibrate};
   return all;
 }
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/serve/answer.hpp"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tools/cli/simulate.hpp"
+#include "tools/serve/estimate.hpp"
+
+namespace weft {
+namespace {
+
+const Choices& choices() {
+  static const Choices all;
+  return all;
+}
+
+Json json_of(const HttpReply& reply) {
+  Diagnostics out;
+  return parse_json(reply.body, "reply", out);
+}
+
+TEST(Serve, EveryFabricMakesAScenarioThatReads) {
+  ASSERT_GT(choices().fabrics().size(), 20U);
+  for (const FabricChoice& fabric : choices().fabrics()) {
+    Question question;
+    question.fabric = fabric.name;
+    question.bandwidth = 0.5;
+    if (fabric.oversubscribes) question.oversubscription = 2;
+    Diagnostics out;
+    const Json document = choices().scenario(question, out);
+    ASSERT_TRUE(out.ok()) << out.text();
+    const Scenario scenario = load_scenario(document, "what-if.json", out);
+    EXPECT_GE(scenario.fabric.servers * fabric.gpus_per_server, question.gpus) << fabric.name;
+    // Every port that the page scales has its new rate.
+    for (const FabricChoice::Rate& rate : fabric.rates)
+      EXPECT_NE(document.find("fabric")->find("set")->find(rate.pointer), nullptr) << rate.pointer;
+  }
+}
+
+TEST(Serve, HalfTheBandwidthIsHalfTheRateOfThePort) {
+  Question question;
+  question.bandwidth = 0.5;
+  Diagnostics out;
+  const Json document = choices().scenario(question, out);
+  const Json* set = document.find("fabric")->find("set");
+  EXPECT_EQ(set->find("/network/link/rate")->text, "200 Gb/s");
+}
+
+TEST(Serve, NamesAreThoseOfTheCatalogueOnly) {
+  Answerer answerer(choices(), {}, {});
+  for (const char* name : {"../../../etc/passwd", "/etc/passwd", "hgx-h100.json", ""}) {
+    Json question = Json::object();
+    question.set("fabric", name);
+    EXPECT_EQ(answerer.answer(to_text(question)).status, 422) << name;
+  }
+}
+
+TEST(Serve, BrokenRulesNameTheirControl) {
+  Answerer answerer(choices(), {}, {});
+  const HttpReply reply = answerer.answer(R"({"tp": 3, "dp": 5})");
+  ASSERT_EQ(reply.status, 422);
+  std::set<std::string> controls;
+  const Json json = json_of(reply);
+  for (const Json& problem : json.find("problems")->items)
+    controls.insert(problem.find("control")->text);
+  EXPECT_TRUE(controls.contains("tp")) << reply.body;
+  EXPECT_TRUE(controls.contains("dp")) << reply.body;
+}
+
+TEST(Serve, TheEstimateGrowsWithTheWork) {
+  const Question small;
+  Question large = small;
+  large.global_batch *= 100;
+  EXPECT_GT(estimate(large, 80).seconds, 50 * estimate(small, 80).seconds);
+  Question quick = large;
+  quick.quick = true;
+  EXPECT_LT(estimate(quick, 80).operations, estimate(large, 80).operations);
+  EXPECT_GT(estimate(large, 800).operations, estimate(large, 80).operations);
+}
+
+TEST(Serve, WhatIsTooLongIsRefusedBeforeOrWhileItRuns) {
+  Answerer answerer(choices(), {.most_seconds = 10}, {});
+  const HttpReply before = answerer.answer(R"({"global_batch": 1000000})");
+  EXPECT_EQ(before.status, 422);
+  EXPECT_GT(json_of(before).find("estimate")->find("seconds")->number, 10);
+  // Two GPUs of a server and their neighbours make small classes: far slower than its count of operations.
+  Answerer hasty(choices(), {.most_seconds = 0.04}, {});
+  const HttpReply within = hasty.answer(
+      R"({"model": "llama-3-8b", "tp": 2, "pp": 1, "dp": 32, "global_batch": 64, "quick": true})");
+  EXPECT_EQ(within.status, 422) << within.body.substr(0, 300);
+  EXPECT_NE(within.body.find("stopped after"), std::string::npos) << within.body;
+}
+
+TEST(Serve, AStopEndsWhatIsComputed) {
+  Answerer answerer(choices(), {}, [] { return true; });
+  EXPECT_EQ(answerer.answer(R"({"quick": true})").status, 503);
+}
+
+}  // namespace
+}  // namespace weft

@@ -171,12 +171,12 @@ void find_inversions(const MeasuredRun& run, Buffers buffers, std::vector<Anomal
     // The first message of a run pays for what the warm-up left undone; large ones hide that.
     const bool warm_up = first && times.size() > 2 && next->second * 1.5 >= std::next(next)->second;
     const Bytes bytes{at->first};
-    out.push_back({warm_up ? Anomaly::Kind::warm_up : Anomaly::Kind::slower_than_larger, bytes,
-                   factor,
-                   fmt::format("{} {} takes {}, {:.2f} times as long as {}{}", to_text(bytes),
-                               buffers == Buffers::in_place ? "in-place" : "out-of-place",
-                               at->second, factor, to_text(Bytes{next->first}),
-                               warm_up ? ": the first row, probably warm-up" : "")});
+    out.push_back(
+        {warm_up ? Anomaly::Kind::warm_up : Anomaly::Kind::slower_than_larger, bytes, factor,
+         fmt::format("{} {} takes {:.4g} us, {:.2f} times as long as {}{}", to_text(bytes),
+                     buffers == Buffers::in_place ? "in-place" : "out-of-place", at->second, factor,
+                     to_text(Bytes{next->first}),
+                     warm_up ? ": the first row, probably warm-up" : "")});
   }
 }
 

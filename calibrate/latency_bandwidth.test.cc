@@ -89,5 +89,14 @@ TEST(Anomalies, NameWarmUpAndSlowRows) {
   EXPECT_NE(found[1].kind, found[2].kind);  // slower than 64 MiB, and a cliff
 }
 
+// Times are microseconds of four digits, not what a division left behind.
+TEST(Anomalies, AnInversionNamesTheTimeWithItsUnit) {
+  MeasuredRun run = run_of([](double bytes) { return 20 + bytes / 25e3; });
+  run.samples[10].time = time_from_us(1234.56789);
+  const auto found = anomalies(run);
+  ASSERT_FALSE(found.empty());
+  EXPECT_NE(found[0].text.find("takes 1235 us, "), std::string::npos) << found[0].text;
+}
+
 }  // namespace
 }  // namespace weft

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/validate_case.hpp"
+#include "sim/core/config_defaults.hpp"
 
 namespace weft {
 namespace {
@@ -31,7 +32,7 @@ Json any_of(std::initializer_list<Json> choices) {
 
 template <class Case>
 Json case_schema(std::string_view kind) {
-  Json out = schema_of<Case>();
+  Json out = schema_with_defaults<Case>();
   Json& properties = *out.find("properties");
   properties.set("kind", fixed(kind));
   properties.set("set", described(config_detail::schema_type("object"),

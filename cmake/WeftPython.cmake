@@ -3,6 +3,8 @@
 # Included before the libraries, whose code then has to be position independent.
 
 option(WEFT_PYTHON "Build the Python package when pybind11 is found" ON)
+# The module for other Pythons too, for wheels: it needs nothing of them but headers.
+set(WEFT_PYTHON_ROOTS "" CACHE STRING "Roots with usr/include/python3.N and usr/include/pybind11 of another release, a list")
 set(WEFT_PYTHON_READY OFF)
 if(NOT WEFT_PYTHON OR WEFT_SANITIZE OR WEFT_FUZZ)
   return()
@@ -24,17 +26,44 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-fno-semantic-interposition)
 endif()
 
+function(weft_python_module target folder)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME _weft
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${folder}/weft" CXX_VISIBILITY_PRESET hidden)
+  weft_common(${target})
+  weft_warnings(${target} RELAXED)
+  weft_link(${target} PRIVATE weft_cli)
+  # What weft's own libraries export would only collide with that of other modules.
+  target_link_options(${target} PRIVATE "LINKER:--exclude-libs,ALL")
+endfunction()
+
+# weft_add_python_of(ROOT SOURCE...): build/PRESET/python3.N/weft. Of ROOT only the headers of Python and pybind11 are used, through
+# links: the rest of its headers belong to another C library.
+function(weft_add_python_of root)
+  file(GLOB header "${root}/usr/include/python3.*/Python.h")
+  if(NOT header MATCHES "/(python3\\.([0-9]+))/Python.h$" OR NOT EXISTS "${root}/usr/include/pybind11/pybind11.h")
+    message(FATAL_ERROR "WEFT_PYTHON_ROOTS: no headers of one Python and of pybind11 below ${root}/usr/include")
+  endif()
+  set(name "${CMAKE_MATCH_1}")
+  set(target "weft_python_3${CMAKE_MATCH_2}")
+  set(include "${PROJECT_BINARY_DIR}/headers/${name}")
+  file(MAKE_DIRECTORY "${include}/${CMAKE_LIBRARY_ARCHITECTURE}")
+  foreach(folder pybind11 "${CMAKE_LIBRARY_ARCHITECTURE}/${name}" "${name}")
+    file(CREATE_LINK "${root}/usr/include/${folder}" "${include}/${folder}" SYMBOLIC)
+  endforeach()
+  add_library(${target} MODULE ${ARGN})
+  set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX ".cpython-3${CMAKE_MATCH_2}-${CMAKE_LIBRARY_ARCHITECTURE}.so")
+  target_include_directories(${target} SYSTEM PRIVATE "${include}" "${include}/${name}")
+  weft_python_module(${target} ${name})
+endfunction()
+
 # After the libraries.
 function(weft_add_python)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/python/*.cc")
   pybind11_add_module(weft_python MODULE NO_EXTRAS ${sources})
-  set_target_properties(weft_python PROPERTIES OUTPUT_NAME _weft
-    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/python/weft" CXX_VISIBILITY_PRESET hidden)
-  weft_common(weft_python)
-  weft_warnings(weft_python RELAXED)
-  weft_link(weft_python PRIVATE weft_cli)
-  # What weft's own libraries export would only collide with that of other modules.
-  target_link_options(weft_python PRIVATE "LINKER:--exclude-libs,ALL")
+  weft_python_module(weft_python python)
+  foreach(root IN LISTS WEFT_PYTHON_ROOTS)
+    weft_add_python_of("${root}" ${sources})
+  endforeach()
   set(files)
   foreach(name __init__.py _weft.pyi py.typed)
     set(to "${PROJECT_BINARY_DIR}/python/weft/${name}")
@@ -46,8 +75,8 @@ function(weft_add_python)
   add_custom_target(weft_python_files ALL DEPENDS ${files})
   add_dependencies(weft_python weft_python_files)
   add_dependencies(all_products weft_python)
-  install(TARGETS weft_python LIBRARY DESTINATION lib/python3/dist-packages/weft)
-  install(FILES ${files} DESTINATION lib/python3/dist-packages/weft)
+  install(TARGETS weft_python LIBRARY DESTINATION lib/python3/dist-packages/weft COMPONENT python)
+  install(FILES ${files} DESTINATION lib/python3/dist-packages/weft COMPONENT python)
   if(WEFT_TESTS)
     add_test(NAME tests_python COMMAND "${Python_EXECUTABLE}" -m unittest discover -s tests/python -v
       WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")

@@ -49,6 +49,7 @@ struct NcclLog {
   std::string failure;  // "illegal memory access"
   Place failure_place;
   bool header = false, cpu_time = false, old_error = false;
+  bool predicted = false;  // printed by `weft nccl-tests`
 };
 
 // Column names may come glued to a '#'; the size of an element of a type, 0 when it is not known.

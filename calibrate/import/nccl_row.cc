@@ -13,6 +13,8 @@ namespace {
 
 using Column = NcclColumn;
 
+constexpr std::string_view kRemark = "chosen";  // heads the columns that only weft prints
+
 std::optional<Column> column_of(std::string_view word) {
   constexpr std::array<std::pair<std::string_view, Column>, 21> kNames{
       {{"size", Column::size},           {"bytes", Column::size},
@@ -66,6 +68,10 @@ class RowReader {
     half_ = -1;
     std::size_t at = 0;
     for (const Column column : columns) {
+      if (column == Column::remark) {
+        at = words_.size();
+        break;
+      }
       if (at >= words_.size()) return fail("it is cut off");
       if (!take(column, at)) return fail(std::string(why_));
     }
@@ -141,6 +147,8 @@ class RowReader {
         return parse_printed(word).has_value();
       case Column::timestamp:  // date and clock are two words
         return at < words_.size() && word.size() == 10 && words_[at++].text.size() == 8;
+      case Column::remark:
+        break;
     }
     return false;
   }
@@ -189,6 +197,10 @@ std::optional<NcclColumns> nccl_header_of(std::string_view text) {
   if (text.starts_with("#") && !text.starts_with("#wrong")) text.remove_prefix(1);
   NcclColumns columns;
   for (const Word& word : words_of(text)) {
+    if (word.text == kRemark && is_complete_header(columns)) {
+      columns.push_back(Column::remark);
+      break;
+    }
     const auto column = column_of(word.text);
     if (!column) return std::nullopt;
     columns.push_back(*column);
@@ -212,7 +224,8 @@ bool is_complete_header(const NcclColumns& columns) {
     i += 4;
     while (i < columns.size() && is_spread(columns[i])) ++i;
   }
-  if (i + 1 == columns.size() && columns[i] == Column::timestamp) ++i;
+  if (i + 1 == columns.size() && (columns[i] == Column::timestamp || columns[i] == Column::remark))
+    ++i;
   return i == columns.size() && (groups == 1 || groups == 2);
 }
 

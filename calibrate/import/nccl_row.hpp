@@ -27,7 +27,8 @@ enum class NcclColumn {
   longest,
   percentile_99,
   variation,
-  timestamp
+  timestamp,
+  remark  // of `weft nccl-tests`: what it chose and why, to the end of the line
 };
 using NcclColumns = std::vector<NcclColumn>;
 

@@ -101,6 +101,7 @@ class NcclImport {
       warn(
           "the table has no header: columns taken from its shape, each row checked by algbw = size "
           "/ time");
+    if (log_.predicted) problem("a prediction of weft: nothing was measured");
     if (log_.cpu_time)
       warn("times are those of the call on the CPU; the bandwidths are of the operation");
     if (!log_.failure.empty())

@@ -214,6 +214,10 @@ class TextReader {
       take_settings(words);
       return true;
     }
+    if (log_.predicted && words[0].text == "NCCL" && words.size() > 3) {
+      take_predicted_setup(words);
+      return true;
+    }
     const std::string program = collective_of_program(text);
     if (program.empty()) return false;
     if (text.starts_with("Collective test concluded")) {
@@ -222,7 +226,24 @@ class TextReader {
       begin_table();
       table().program = program;
     }
+    if (text.find(" predicted by weft ") != std::string_view::npos) {
+      log_.predicted = true;
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        if (words[i].text == "ranks") keep_largest(log_.stated_ranks, words[i - 1].text);
+        if (words[i].text.starts_with("server")) keep_largest(log_.stated_nodes, words[i - 1].text);
+      }
+    }
     return true;
+  }
+
+  // "NCCL 2.27.7, harness process-per-gpu": the harness as a run of nccl-tests shows it.
+  void take_predicted_setup(const std::vector<Word>& words) {
+    log_.nccl = words[1].text.substr(0, words[1].text.find(','));
+    const std::string_view harness = words[3].text;
+    if (harness == "graph") log_.setup["graph"] = "1";
+    if (harness == "process-per-gpu") log_.setup["nGpus"] = "1";
+    if (harness == "one-process")
+      log_.setup["nGpus"] = fmt::format("{}", log_.stated_ranks.value_or(0));
   }
 
   // "nThread 1 nGpus 8 step: 2(factor) warmup iters: 5": words up to a number are its name.

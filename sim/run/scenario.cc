@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/config_defaults.hpp"
+
 namespace weft {
 namespace {
 
@@ -223,6 +225,6 @@ Scenario read_scenario(const Json& document, Diagnostics& out) {
   return scenario;
 }
 
-Json scenario_schema() { return schema_of<ScenarioFile>(); }
+Json scenario_schema() { return schema_with_defaults<ScenarioFile>(); }
 
 }  // namespace weft

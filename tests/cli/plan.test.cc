@@ -104,6 +104,9 @@ TEST(PlanCommand, WhatCannotBeIsRefused) {
   refused({"--fix", "tp"}, "is not KEY=VALUE");
   refused({"--fix", "tp=3"}, "no plan keeps all rules");
   refused({"--job", "/attention=flash9"}, "flash9");
+  refused({"--job", "/gpus=16"}, "/gpus is what --gpus says");
+  refused({"--job", "/seq=8192"}, "use --seq");
+  refused({"--job", "/plan/tp=8"}, "use --fix");
 }
 
 }  // namespace

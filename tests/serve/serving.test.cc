@@ -220,5 +220,16 @@ TEST(Serving, ASlowGpuSlowsItsReplica) {
               0.02);
 }
 
+// Its collectives are timed beside the run, so no link carries bytes in it: a bound of nothing is no bound.
+TEST(Serving, TheSummaryClaimsNoBound) {
+  std::ostringstream out, err;
+  const std::string file =
+      std::string(WEFT_SOURCE_DIR) + "/scenarios/54-all-reduce-of-engines.json";
+  ASSERT_EQ(run_cli({"run", file, "--quick"}, out, err), kOk) << err.str();
+  EXPECT_NE(out.str().find("no bound"), std::string::npos);
+  EXPECT_EQ(out.str().find("ratio"), std::string::npos) << out.str();
+  EXPECT_EQ(out.str().find("0 ps"), std::string::npos) << out.str();
+}
+
 }  // namespace
 }  // namespace weft

@@ -300,8 +300,10 @@ class NcclTests final : public Command {
                          kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::reduce;
     const bool rooted = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ||
                         kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
-    std::string out = fmt::format("# {} predicted by weft {} on {}, {} ranks\n", test_,
-                                  WEFT_VERSION, fabric.spec().name, ranks);
+    const std::size_t nodes = node_count(fabric, choose(fabric));
+    std::string out =
+        fmt::format("# {} predicted by weft {} on {}, {} ranks on {} server{}\n", test_,
+                    WEFT_VERSION, fabric.spec().name, ranks, nodes, nodes == 1 ? "" : "s");
     out += nccl ? fmt::format("# NCCL {}, harness {}\n#\n", version_text(setup.version),
                               write_config(setup.harness).text)
                 : fmt::format("# not NCCL: assumed costs: launch {}, step {}, network step {}\n#\n",

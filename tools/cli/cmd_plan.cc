@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -174,7 +175,23 @@ class PlanCommand final : public Command {
     return out;
   }
 
+  // What has a flag of its own, and what the search sets: two words for one thing would silently beat each other.
+  void check_job_sets(Diagnostics& diagnostics) const {
+    static const std::map<std::string, std::string> flags{
+        {"gpus", "--gpus"}, {"model", "--llm"},
+        {"seq", "--seq"},   {"global_batch", "--global-batch"},
+        {"kind", "--mode"}, {"plan", "--fix"}};
+    for (const std::string& set : job_sets_) {
+      if (!set.starts_with('/')) continue;
+      const std::string key = set.substr(1, set.find_first_of("/=", 1) - 1);
+      if (const auto flag = flags.find(key); flag != flags.end())
+        diagnostics.error({}, "--job", fmt::format("/{} is what {} says", key, flag->second),
+                          fmt::format("use {}", flag->second));
+    }
+  }
+
   Scenario read(Loader& loader, const Json& fabric, Diagnostics& diagnostics) {
+    check_job_sets(diagnostics);
     const Json model = loader.load_component("model", llm_);
     const Json plan = fixed_plan(diagnostics);
     diagnostics.throw_if_errors();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/page.hpp"
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
-#include <vector>
 
 #include "sim/core/diagnostics.hpp"
 #include "tools/cli/cli.hpp"
@@ -24,11 +24,10 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSlot = "<script id=\"weft-data\" type=\"application/json\">";
 
 std::optional<std::string> read_page(const std::string& name) {
-  std::vector<fs::path> places{fs::path(WEFT_PAGE).replace_filename(name)};
+  // Where weft is installed, or a package of Python, it lies beside the catalogue.
+  const std::array places{fs::path(find_configs_root()).parent_path() / name,
+                          fs::path(WEFT_PAGE).replace_filename(name)};
   std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error)
-    places.insert(places.begin(), program.parent_path().parent_path() / "share/weft" / name);
   for (const fs::path& place : places) {
     if (!fs::is_regular_file(place, error)) continue;
     std::ifstream file(place, std::ios::binary);

@@ -5,6 +5,7 @@
 
 #include "calibrate/measurement.hpp"
 #include "calibrate/validate_case.hpp"
+#include "sim/core/config_defaults.hpp"
 #include "sim/fabric/spec.hpp"
 #include "sim/run/llm_spec.hpp"
 #include "sim/run/scenario.hpp"
@@ -65,7 +66,7 @@ std::string file_schema(std::string_view kind, Json body, Json definitions = {})
 }
 
 std::string fabric_schema() {
-  Json group = schema_of<ServerGroup>();
+  Json group = schema_with_defaults<ServerGroup>();
   Json& server = *group.find("properties")->find("server");
   Json definitions = Json::object();
   definitions.set("server", std::move(server));
@@ -79,7 +80,7 @@ std::string fabric_schema() {
   Json choices = Json::array();
   choices.push(reference("server"));
   choices.push(std::move(groups));
-  Json body = schema_of<FabricKeys>();
+  Json body = schema_with_defaults<FabricKeys>();
   Json& field = *body.find("properties")->find("server");
   const Json description = *field.find("description");
   field = Json::object();
@@ -102,19 +103,19 @@ std::string whole_schema(std::string_view name, std::string_view title, const Js
 
 std::map<std::string, std::string> schema_files() {
   return {
-      {"gpu.schema.json", file_schema("gpu", schema_of<GpuSpec>())},
-      {"kernels.schema.json", file_schema("kernels", schema_of<KernelsSpec>())},
-      {"compute.schema.json", file_schema("compute", schema_of<ComputeSpec>())},
-      {"proxy.schema.json", file_schema("proxy", schema_of<ProxySpec>())},
-      {"nic.schema.json", file_schema("nic", schema_of<NicSpec>())},
-      {"switch.schema.json", file_schema("switch", schema_of<SwitchSpec>())},
-      {"link.schema.json", file_schema("link", schema_of<LinkSpec>())},
-      {"server.schema.json", file_schema("server", schema_of<ServerSpec>())},
+      {"gpu.schema.json", file_schema("gpu", schema_with_defaults<GpuSpec>())},
+      {"kernels.schema.json", file_schema("kernels", schema_with_defaults<KernelsSpec>())},
+      {"compute.schema.json", file_schema("compute", schema_with_defaults<ComputeSpec>())},
+      {"proxy.schema.json", file_schema("proxy", schema_with_defaults<ProxySpec>())},
+      {"nic.schema.json", file_schema("nic", schema_with_defaults<NicSpec>())},
+      {"switch.schema.json", file_schema("switch", schema_with_defaults<SwitchSpec>())},
+      {"link.schema.json", file_schema("link", schema_with_defaults<LinkSpec>())},
+      {"server.schema.json", file_schema("server", schema_with_defaults<ServerSpec>())},
       {"fabric.schema.json", fabric_schema()},
-      {"llm.schema.json", file_schema("llm", schema_of<LlmSpec>())},
+      {"llm.schema.json", file_schema("llm", schema_with_defaults<LlmSpec>())},
       {"scenario.schema.json", whole_schema("scenario", "weft scenario", scenario_schema())},
       {"sweep.schema.json", whole_schema("sweep", "weft sweep", sweep_schema())},
-      {"measurement.schema.json", file_schema("measurement", schema_of<Measurement>())},
+      {"measurement.schema.json", file_schema("measurement", schema_with_defaults<Measurement>())},
       {"validation.schema.json",
        whole_schema("validation", "weft validation records", validation_schema())},
   };

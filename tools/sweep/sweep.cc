@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/config_defaults.hpp"
 #include "sim/core/text.hpp"
 #include "sim/fabric/spec.hpp"
 #include "tools/sweep/condition.hpp"
@@ -309,7 +310,7 @@ void check_sweep(const std::string& path, FileSource& files, Diagnostics& out) {
 }
 
 Json sweep_schema() {
-  Json out = schema_of<SweepFile>();
+  Json out = schema_with_defaults<SweepFile>();
   Json kind = Json::object();
   kind.set("const", "sweep");
   out.find("properties")->set("kind", std::move(kind));

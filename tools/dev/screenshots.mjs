@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of pages for the manual: node screenshots.mjs FOLDER OUT, with the reports that tests/web/screenshots makes.
+// Pictures of pages for the manual: node screenshots.mjs FOLDER OUT, with the reports that tools/dev/screenshots makes.
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 
@@ -10,7 +10,7 @@ const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', arg
 const shots = [
   ['dgx1', 'dgx1/report.html', 'light', '#fabric'], ['dgx2', 'dgx2/report.html', 'dark', '#fabric'], ['fat-tree', 'fat-tree/report.html', 'light', '#fabric'],
   ['incast', 'incast/report.html', 'light', '#queues'], ['step', 'step/report.html', 'light', '#step'], ['step-timeline', 'step/report.html', 'dark', '#timeline'],
-  ['compare', 'compare.html', 'light', '#compare'], ['curves', 'compare.html', 'light', '#curves'], ['answer', 'step/report.html', 'light', '#answer'],
+  ['compare', 'compare.html', 'light', '#compare'], ['curves', 'compare.html', 'light', '#curves'], ['answer', 'step/report.html', 'light', '#answer'], ['sweep', 'sweep.html', 'light', '#multiples'], ['front', 'sweep.html', 'light', '#front'],
 ];
 for (const [name, file, colorScheme, part] of shots) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 2400 }, colorScheme });

@@ -103,6 +103,19 @@ TEST_F(SweepFiles, ProblemsStandWhereTheyAreWritten) {
       {small_sweep(R"(, "skip": ["gpus == 1 us"])"), "is compared with"},
       {small_sweep(R"(, "when": ["gpus > 100"])"), "leave no point"},
       {small_sweep(R"(, "outputs": {"gpus": "/time_s"})"), "name of another column"},
+      {small_sweep(R"(, "outputs": {"Size": "/time_s"})"), "name of another column"},
+      {small_sweep(R"(, "outputs": {"t": "/time_s", "T": "/bound_s"})"), "name of another column"},
+      {small_sweep(R"(, "outputs": {"STATUS": "/time_s"})"), "name of another column"},
+      {small_sweep(R"(, "outputs": {"": "/time_s"})"), "without a name"},
+      {with(small_sweep(), "{\"pointer\": \"/workload/gpus\"",
+            "{\"name\": \"SIZE\", \"pointer\": \"/workload/gpus\""),
+       "two axes named"},
+      {with(small_sweep(), "{\"pointer\": \"/workload/gpus\"",
+            "{\"name\": \"Time_s\", \"pointer\": \"/workload/gpus\""),
+       "sweep.json:4:"},
+      {with(small_sweep(), "{\"pointer\": \"/workload/gpus\"",
+            "{\"name\": \"Time_s\", \"pointer\": \"/workload/gpus\""),
+       "also the name of an output"},
       {small_sweep(R"(, "outputs": {"t": "time_s"})"), "not a JSON pointer"},
       {small_sweep(R"(, "pareto": {"minimise": ["time"]})"), "a front needs two names"},
       {small_sweep(R"(, "axis": 1)"), "did you mean \"axes\""},
@@ -141,6 +154,67 @@ TEST_F(SweepFiles, CheckReadsASweep) {
   const Outcome outcome = weft_cli({"check", bad});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("t.json:5:"), std::string::npos) << outcome.err;
+}
+
+TEST_F(SweepFiles, CheckFollowsPointersAndOutputs) {
+  const auto check = [&](const std::string& text) {
+    return weft_cli({"check", write("s.json", text)});
+  };
+  EXPECT_EQ(check(small_sweep()).err, "");
+  // A key that scenarios do not have, one below what is no object, a value that never fits.
+  for (const std::string pointer : {"/workload/gpuz", "/workload/gpus/x", "/jobs/0/gpus"}) {
+    const Outcome wrong = check(with(small_sweep(), "/workload/gpus", pointer));
+    EXPECT_EQ(wrong.code, 2) << pointer << wrong.err;
+    EXPECT_NE(wrong.err.find("s.json:4:"), std::string::npos) << pointer << wrong.err;
+  }
+  const Outcome never = check(with(small_sweep(), "[2, 4, 8]", "[\"x\", \"y\"]"));
+  EXPECT_EQ(never.code, 2) << never.err;
+  EXPECT_NE(never.err.find("/axes/0/pointer"), std::string::npos) << never.err;
+  // One point that fails does not make the sweep wrong.
+  for (const std::string values : {"[\"x\", 2]", "[9, 2]"}) {
+    const Outcome first = check(with(small_sweep(), "[2, 4, 8]", values));
+    EXPECT_EQ(first.code, 0) << first.err;
+    EXPECT_NE(first.err.find("warning"), std::string::npos) << first.err;
+    EXPECT_NE(first.err.find("the first point fails"), std::string::npos) << first.err;
+  }
+  const Outcome output = check(small_sweep(
+      R"(, "outputs": {"t": "/time_s", "a": "/tim_s", "b": "/jobs/1/time_s", "c": "/jobs/0/mfu/x"})"));
+  EXPECT_EQ(output.code, 0) << output.err;
+  for (const char* told : {"s.json:5:", "did you mean \"time_s\"", "it has 1 items, counted from 0",
+                           "/jobs/0 has no \"mfu\""})
+    EXPECT_NE(output.err.find(told), std::string::npos) << told << "\n" << output.err;
+  EXPECT_EQ(output.err.find("/outputs/t"), std::string::npos) << output.err;
+}
+
+TEST_F(SweepFiles, AStoreIsNotWrittenOver) {
+  ASSERT_EQ(run(small_sweep()).code, 0);
+  const std::string store = path("store"), manifest = read(store + "/sweep.json"),
+                    records = read(log("store"));
+  for (const std::string name :
+       {"sweep.json", "shard-0-of-1.ndjson", "shard-1-of-2.ndjson", "x.ndjson.damaged"}) {
+    for (const std::string verb : {"merge", "csv", "page"}) {
+      const Outcome outcome = weft_cli({"sweep", verb, store, "-o", store + "/" + name});
+      EXPECT_EQ(outcome.code, 2) << verb << " " << name;
+      EXPECT_NE(outcome.err.find("give another name"), std::string::npos) << outcome.err;
+    }
+  }
+  fs::create_symlink(store + "/sweep.json", path("link"));
+  EXPECT_EQ(weft_cli({"sweep", "csv", store, "-o", path("link")}).code, 2);
+  EXPECT_EQ(read(store + "/sweep.json"), manifest);
+  EXPECT_EQ(read(log("store")), records);
+  EXPECT_FALSE(fs::exists(store + "/shard-1-of-2.ndjson"));
+  EXPECT_EQ(weft_cli({"sweep", "csv", store, "-o", store + "/table.csv"}).code, 0);
+}
+
+TEST_F(SweepFiles, AFolderWithASweepIsNoStore) {
+  fs::create_directories(path("mine"));
+  const std::string sweep = write("mine/sweep.json", small_sweep());
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--resume"}}) {
+    std::vector<std::string> args{"sweep", sweep, "--out", path("mine")};
+    args.insert(args.end(), more.begin(), more.end());
+    EXPECT_EQ(weft_cli(args).code, 2);
+    EXPECT_EQ(read(sweep), small_sweep());
+  }
 }
 
 }  // namespace

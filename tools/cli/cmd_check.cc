@@ -18,7 +18,7 @@
 #include "tools/cli/check_run.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/file_source.hpp"
-#include "tools/sweep/sweep.hpp"
+#include "tools/sweep/point.hpp"
 
 namespace weft {
 namespace {
@@ -137,7 +137,8 @@ std::string check_unresolved(Configs& files, const std::string& path, Diagnostic
     return std::string(kMeasurement);
   }
   if (kind != nullptr && kind->is_string() && kind->text == kSweep) {
-    check_sweep(path, files, out);
+    const Sweep sweep = check_sweep(path, files, out);
+    if (out.ok()) check_first_point(sweep, files, out);
     return std::string(kSweep);
   }
   if (!is_validation_file(document)) return {};

@@ -227,6 +227,7 @@ class SweepCommand final : public Command {
     if (file_.empty()) {
       io.out = std::move(text);
     } else {
+      refuse_own_file(store_, file_);
       write_file(file_, text);
     }
     return kOk;
@@ -236,6 +237,7 @@ class SweepCommand final : public Command {
     const Opened store(store_, io);
     tell_left(store, io);
     const std::string path = file_.empty() ? store_ + "/sweep.sqlite" : file_;
+    refuse_own_file(store_, path);
     write_sqlite(path, store.manifest, store.rows);
     io.out = fmt::format("{}: {} rows\n", path, store.rows.size());
     return kOk;
@@ -246,6 +248,7 @@ class SweepCommand final : public Command {
     tell_left(store, io);
     const std::optional<std::string> text = sweep_page(to_json(store.manifest, store.rows));
     if (!text) throw Missing(kNoSweepPage);
+    refuse_own_file(store_, file_);
     write_file(file_, *text);
     io.out = fmt::format("page: {}\n", file_);
     return kOk;

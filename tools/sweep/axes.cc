@@ -138,7 +138,7 @@ std::vector<Json> values_of(const LogRangeSpec& range, const std::string& pointe
 }
 
 Axis read_line(const AxisLine& line, Diagnostics& out) {
-  Axis axis{line.name, line.target, {}};
+  Axis axis{line.name, line.target, {}, line.place, line.pointer};
   if (!line.target.empty()) {
     const auto keys = parse_pointer(line.target);
     if (!keys || keys->empty()) {
@@ -178,6 +178,16 @@ bool is_within(const std::string& inner, const std::string& outer) {
 
 }  // namespace
 
+std::string column_key(const std::string& name) {
+  std::string out = name;
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+bool is_reserved_column(const std::string& name) {
+  return std::ranges::find(kReserved, column_key(name)) != std::end(kReserved);
+}
+
 std::vector<AxisGroup> read_axes(const std::vector<AxisSpec>& specs, Diagnostics& out) {
   std::vector<AxisGroup> groups;
   std::vector<std::pair<Axis, const AxisLine*>> all;
@@ -206,14 +216,14 @@ std::vector<AxisGroup> read_axes(const std::vector<AxisSpec>& specs, Diagnostics
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& [axis, line] = all[i];
     if (axis.name.empty()) continue;
-    if (std::ranges::find(kReserved, axis.name) != std::end(kReserved)) {
+    if (is_reserved_column(axis.name)) {
       out.error(line->place, line->pointer,
                 fmt::format("\"{}\" is a column that every table has", axis.name),
                 "give the axis another \"name\"");
-    } else if (!names.insert(axis.name).second) {
+    } else if (!names.insert(column_key(axis.name)).second) {
       out.error(line->place, line->pointer,
                 fmt::format("there are two axes named \"{}\"", axis.name),
-                "give one of them another \"name\"");
+                "give one of them another \"name\", different in more than upper and lower case");
     }
     for (std::size_t j = 0; j < i && !axis.target.empty(); ++j) {
       if (all[j].first.target.empty() || !is_within(all[j].first.target, axis.target)) continue;

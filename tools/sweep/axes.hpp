@@ -76,10 +76,17 @@ struct AxisSpec : AxisLine {
 struct Axis {
   std::string name, target;
   std::vector<Json> values;
+  Place place;          // of the axis in its file
+  std::string pointer;  // the same
 };
 
 // Axes that move together: all have as many values.
 using AxisGroup = std::vector<Axis>;
+
+// Columns of a table have names that also SQL tells apart: upper and lower case are one.
+std::string column_key(const std::string& name);
+// Whether every table has a column of this name that is no axis and no output.
+bool is_reserved_column(const std::string& name);
 
 // Problems go to `out`; use the result only when out.ok().
 std::vector<AxisGroup> read_axes(const std::vector<AxisSpec>& specs, Diagnostics& out);

@@ -234,17 +234,28 @@ int run_rank(const Rank& rank, const Options& options) {
   const Tally tally = rank.index() == 0 ? work_as_rank_0(*sweep, *log, std::move(todo), rank.size())
                                         : work_as_another(*sweep, *log);
   if (!tally.full.empty()) std::cerr << fmt::format("weft: stopped: {}\n", tally.full);
+  std::uint64_t mine[2] = {tally.finished, tally.failed}, all[2] = {0, 0};
+  MPI_Allreduce(mine, all, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
   const bool room = all_agree(tally.full.empty()), whole = all_agree(!tally.stopped);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank.index() == 0) {
     const StoreContents contents = read_store(options.store);
     std::size_t ok = 0, failed = 0;
-    for (const Row& row : rows_of(manifest, contents)) ++(row.found->ok ? ok : failed);
+    const Record* first = nullptr;
+    for (const Row& row : rows_of(manifest, contents)) {
+      ++(row.found->ok ? ok : failed);
+      if (!row.found->ok && first == nullptr) first = row.found;
+    }
+    if (all[1] > 0 && first != nullptr)
+      std::cerr << fmt::format("weft-mpi: {} of {} points failed; the first:\n{}\n", all[1], all[0],
+                               first->error);
     std::cout << fmt::format("{}: {} points: {} ok, {} failed, {} left; {} ranks\n", manifest.name,
                              manifest.points.size(), ok, failed,
                              manifest.points.size() - ok - failed, rank.size());
   }
-  return !whole ? kInterrupted : !room ? kLimit : kOk;
+  if (!whole) return kInterrupted;
+  if (!room) return kLimit;
+  return all[0] > 0 && all[1] == all[0] ? kBadInput : kOk;
 }
 
 int main_of(int argc, char** argv, const Rank& rank) {

@@ -111,6 +111,12 @@ Report PointRunner::simulate(const Json& document, Diagnostics& out) {
   return run_on(*fabric_, scenario, context_, out);
 }
 
+Json PointRunner::report(const Json& document, Diagnostics& out) {
+  Report report = simulate(document, out);
+  if (!keep_effective_) report.effective = Json::object();
+  return to_json(report);
+}
+
 Record PointRunner::run(std::size_t point) {
   const auto start = std::chrono::steady_clock::now();
   Diagnostics out = sweep_.files;
@@ -119,9 +125,7 @@ Record PointRunner::run(std::size_t point) {
   record.key = key_of(json, out);
   try {
     out.throw_if_errors();
-    Report report = simulate(json, out);
-    if (!keep_effective_) report.effective = Json::object();
-    const Json all = to_json(report);
+    const Json all = report(json, out);
     record.results = Json::object();
     for (const SweepOutput& output : sweep_.outputs) {
       const Json* value = find_at(all, output.pointer);

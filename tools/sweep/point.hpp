@@ -36,6 +36,11 @@ class PointRunner {
   std::string key(std::size_t point);
   Record run(std::size_t point);
 
+  // The scenario of a point; what cannot be set goes to `out`, which names the sweep's files.
+  Json document(std::size_t point, Diagnostics& out);
+  // Throws what a run throws.
+  Json report(const Json& document, Diagnostics& out);
+
  private:
   class CachedFiles final : public FileSource {
    public:
@@ -50,7 +55,6 @@ class PointRunner {
     std::map<std::string, std::optional<std::string>> paths_;
   };
 
-  Json document(std::size_t point, Diagnostics& out);
   std::string key_of(const Json& document, const Diagnostics& out) const;
   Report simulate(const Json& document, Diagnostics& out);
 
@@ -62,5 +66,10 @@ class PointRunner {
   std::optional<Fabric> fabric_;
   std::string fabric_key_;
 };
+
+// What `weft check` asks of a sweep beyond its file: whether its pointers lead somewhere. The first point is put together and read;
+// an axis that is wrong there with its first and with its last value is an error, other problems of this one point are warnings.
+// Then it runs, for a few seconds at most, and outputs that its report does not have are warned about.
+void check_first_point(const Sweep& sweep, FileSource& files, Diagnostics& out);
 
 }  // namespace weft

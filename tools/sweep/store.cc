@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kManifest = "sweep.json", kLogs = ".ndjson";
+constexpr std::string_view kManifest = "sweep.json", kLogs = ".ndjson", kDamaged = ".damaged";
 
 std::string read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -199,6 +199,24 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
   write_files(files);
 }
 
+void refuse_own_file(const std::string& folder, const std::string& output) {
+  std::error_code error;
+  const auto is_own = [](const fs::path& path) {
+    const std::string name = path.filename().string();
+    return name == kManifest || path.extension() == kLogs || name.ends_with(kDamaged);
+  };
+  std::vector<std::string> own;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (is_own(entry.path())) own.push_back(entry.path().string());
+  }
+  refuse_overwriting(output, own);
+  // A log that is not there yet.
+  const fs::path parent = fs::path(output).parent_path();
+  if (is_own(output) && fs::equivalent(parent.empty() ? "." : parent, folder, error))
+    throw InputError(fmt::format(
+        "{}: error: the store keeps its own files by such names\n    give another name\n", output));
+}
+
 StoreContents read_store(const std::string& folder) {
   StoreContents out;
   std::vector<std::string> names;
@@ -257,7 +275,7 @@ void ShardLog::repair() {
   size_ = static_cast<std::int64_t>(lines.end_of_good);
   if (!lines.bad.empty()) {
     repaired_.push_back(damage_of(fs::path(path_).filename().string(), lines));
-    std::ofstream aside(path_ + ".damaged", std::ios::binary | std::ios::app);
+    std::ofstream aside(path_ + std::string(kDamaged), std::ios::binary | std::ios::app);
     for (const std::string_view line : lines.bad)
       aside << line << (line.ends_with('\n') ? "" : "\n");
     aside.flush();  // a courtesy: when there is no room for it the repair goes on

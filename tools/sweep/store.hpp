@@ -53,6 +53,9 @@ Manifest read_manifest(const std::string& folder);
 // Makes the folder too. Writes only what differs.
 void write_manifest(const std::string& folder, const Manifest& manifest);
 
+// Throws InputError when something that is made from a store would be written over the store itself.
+void refuse_own_file(const std::string& folder, const std::string& output);
+
 struct StoreFile {
   std::string name;
   std::size_t records = 0, failed = 0;

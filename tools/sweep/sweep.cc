@@ -2,6 +2,8 @@
 #include "tools/sweep/sweep.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -125,8 +127,7 @@ std::vector<SweepOutput> default_outputs(const Json& scenario) {
   return out;
 }
 
-void read_outputs(const Json& written, const std::vector<std::string>& axes,
-                  std::vector<SweepOutput>& outputs, Diagnostics& out) {
+void read_outputs(const Json& written, std::vector<SweepOutput>& outputs, Diagnostics& out) {
   if (written.kind == Json::Kind::null) return;
   if (!written.is_object() || written.members.empty()) {
     out.error(written.place, "/outputs", "an object of names and pointers is needed",
@@ -139,11 +140,31 @@ void read_outputs(const Json& written, const std::vector<std::string>& axes,
     if (!member.value.is_string() || !parse_pointer(member.value.text) || member.value.text.empty())
       out.error(member.value.place, here, "not a JSON pointer into a report",
                 "e.g. \"/jobs/0/busbw_gbs\"; see `weft run --json`");
-    if (std::ranges::find(axes, member.key) != axes.end() || member.key == "point" ||
-        member.key == "key" || member.key == "status" || member.key == "error")
-      out.error(member.place, here, fmt::format("\"{}\" is the name of another column", member.key),
-                "choose another name");
-    outputs.push_back({member.key, member.value.text});
+    if (member.key.empty())
+      out.error(member.place, here, "an output without a name", "name its column");
+    outputs.push_back({member.key, member.value.text, member.place});
+  }
+}
+
+// Axes and outputs are columns of one table. Axes among themselves are checked where they are read.
+void check_columns(const Sweep& sweep, Diagnostics& out) {
+  std::map<std::string, const Axis*> axes;
+  for (const AxisGroup& group : sweep.groups) {
+    for (const Axis& axis : group) axes.emplace(column_key(axis.name), &axis);
+  }
+  std::set<std::string> outputs;
+  for (const SweepOutput& output : sweep.outputs) {
+    const std::string key = column_key(output.name);
+    const auto axis = axes.find(key);
+    if (output.place.line == 0 && axis != axes.end()) {
+      out.error(axis->second->place, axis->second->pointer,
+                fmt::format("\"{}\" is also the name of an output", axis->second->name),
+                "give the axis another \"name\", or say which \"outputs\" you want");
+    } else if (axis != axes.end() || is_reserved_column(key) || !outputs.insert(key).second) {
+      out.error(output.place, "/outputs/" + json_pointer_escape(output.name),
+                fmt::format("\"{}\" is the name of another column", output.name),
+                "choose another name, different in more than upper and lower case");
+    }
   }
 }
 
@@ -209,7 +230,9 @@ std::vector<const Json*> values_at(const std::vector<AxisGroup>& groups,
   return out;
 }
 
-void combine(Sweep& sweep, const Conditions& conditions, Place place, Diagnostics& out) {
+// Up to `most` points.
+void combine(Sweep& sweep, const Conditions& conditions, Place place, std::size_t most,
+             Diagnostics& out) {
   std::uint64_t combinations = 1;
   for (const AxisGroup& group : sweep.groups) {
     combinations *= group.front().values.size();
@@ -233,6 +256,7 @@ void combine(Sweep& sweep, const Conditions& conditions, Place place, Diagnostic
       return;
     }
     sweep.points.push_back(i);
+    if (sweep.points.size() == most) return;
     if (sweep.points.size() > Sweep::kMostPoints) {
       out.error(place, "/axes", fmt::format("more than {} points", Sweep::kMostPoints),
                 "take fewer values, or skip more");
@@ -242,7 +266,7 @@ void combine(Sweep& sweep, const Conditions& conditions, Place place, Diagnostic
   if (sweep.points.empty()) out.error(place, "/axes", "the conditions leave no point", "skip less");
 }
 
-Sweep read(const std::string& path, FileSource& files, bool combined, Diagnostics& out) {
+Sweep read(const std::string& path, FileSource& files, std::size_t most, Diagnostics& out) {
   Sweep sweep;
   sweep.path = path;
   const std::optional<std::string> text = files.read(path);
@@ -275,11 +299,12 @@ Sweep read(const std::string& path, FileSource& files, bool combined, Diagnostic
   sweep.groups = read_axes(file.axes, out);
   const std::vector<std::string> axes = sweep.axis_names();
   sweep.outputs = default_outputs(sweep.base);
-  read_outputs(file.outputs, axes, sweep.outputs, out);
+  read_outputs(file.outputs, sweep.outputs, out);
+  check_columns(sweep, out);
   sweep.front = file.pareto;
   if (sweep.front) check_front(*sweep.front, sweep, out);
   const Conditions conditions = read_conditions(file, axes, out);
-  if (combined && out.ok()) combine(sweep, conditions, document.find("axes")->place, out);
+  if (out.ok()) combine(sweep, conditions, document.find("axes")->place, most, out);
   return sweep;
 }
 
@@ -299,14 +324,16 @@ std::vector<const Json*> Sweep::values(std::size_t point) const {
 
 Sweep read_sweep(const std::string& path, FileSource& files) {
   Diagnostics out;
-  Sweep sweep = read(path, files, true, out);
+  Sweep sweep = read(path, files, Sweep::kMostPoints + 1, out);
   out.throw_if_errors();
   sweep.files = std::move(out);
   return sweep;
 }
 
-void check_sweep(const std::string& path, FileSource& files, Diagnostics& out) {
-  read(path, files, false, out);
+Sweep check_sweep(const std::string& path, FileSource& files, Diagnostics& out) {
+  Sweep sweep = read(path, files, 1, out);
+  sweep.files = out;
+  return sweep;
 }
 
 Json sweep_schema() {

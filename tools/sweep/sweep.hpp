@@ -24,6 +24,7 @@ namespace weft {
 
 struct SweepOutput {
   std::string name, pointer;  // of the report
+  Place place{};              // where the file asks for it; line 0: by default
 };
 
 struct Front {
@@ -57,8 +58,8 @@ struct Sweep {
 // Throws InputError with all problems.
 Sweep read_sweep(const std::string& path, FileSource& files);
 
-// Axes, outputs and the file itself, without combining them: what `weft check` asks.
-void check_sweep(const std::string& path, FileSource& files, Diagnostics& out);
+// Axes, outputs and the file itself, combined up to the first point only: what `weft check` asks. Use the result only when out.ok().
+Sweep check_sweep(const std::string& path, FileSource& files, Diagnostics& out);
 
 // The JSON Schema of a sweep's file.
 Json sweep_schema();

@@ -96,6 +96,8 @@ StoreContents open_store(const std::string& folder, const Manifest& manifest,
                       "    give --resume to go on, or another --out\n",
                       path.string()));
   }
+  // What is there may be somebody's sweep and no store.
+  if (holds_store(folder) && resume) read_manifest(folder);
   write_manifest(folder, manifest);
   return read_store(folder);
 }

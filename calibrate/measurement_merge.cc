@@ -2,6 +2,7 @@
 #include "calibrate/measurement_merge.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -209,11 +210,54 @@ std::string other_machine(const MeasuredHost& a, const MeasuredHost& b) {
   return {};
 }
 
-void check_versions(const MeasuredHost& a, const MeasuredHost& b, const std::string& name,
-                    Diagnostics& out) {
+// The same of the GPUs that a tool lists: what sits at one address, or has one number on one host.
+std::string other_devices(const Measurement& a, const Measurement& b) {
+  std::map<std::string, const MeasuredDevice*> known;
+  const auto places = [](const MeasuredDevice& d) {
+    std::vector<std::string> out;
+    if (!d.bus.empty()) out.push_back(d.host + " " + d.bus);
+    if (d.device >= 0) out.push_back(fmt::format("{} {}", d.host, d.device));
+    return out;
+  };
+  for (const MeasuredDevice& device : a.devices)
+    for (const std::string& place : places(device)) known.emplace(place, &device);
+  for (const MeasuredDevice& device : b.devices) {
+    for (const std::string& place : places(device)) {
+      const auto found = known.find(place);
+      if (found == known.end() || found->second->product.empty() || device.product.empty() ||
+          found->second->product == device.product)
+        continue;
+      return fmt::format("the GPU of rank {} is {} here and {} there", device.rank,
+                         found->second->product, device.product);
+    }
+  }
+  return {};
+}
+
+std::set<std::string> products_of(const Measurement& m) {
+  std::set<std::string> out;
+  for (const MeasuredHost& host : m.hosts)
+    for (const MeasuredGpu& gpu : host.gpus) out.insert(gpu.product);
+  for (const MeasuredDevice& device : m.devices) out.insert(device.product);
+  out.erase("");
+  return out;
+}
+
+// Tools spell a product as the driver does; one machine has no GPU of a kind that another run of it does not know.
+std::string other_products(const Measurement& a, const Measurement& b) {
+  const std::set<std::string> x = products_of(a), y = products_of(b);
+  if (x.empty() || y.empty()) return {};
+  const bool shared =
+      std::ranges::any_of(x, [&](const std::string& product) { return y.contains(product); });
+  return shared ? std::string{}
+                : fmt::format("its GPUs are {}, those before are {}", *y.begin(), *x.begin());
+}
+
+void check_versions(const MeasuredHost& a, const MeasuredHost& b, Place place,
+                    const std::string& name, Diagnostics& out) {
   const auto check = [&](std::string_view what, const std::string& x, const std::string& y) {
     if (x.empty() || y.empty() || x == y) return;
-    out.warning({}, {}, fmt::format("{}: {} {} there, {} before", name, what, y, x),
+    out.warning(place, {}, fmt::format("{}: {} {} there, {} before", name, what, y, x),
                 "what depends on the version is fitted to both together");
   };
   check("driver", a.driver, b.driver);
@@ -221,28 +265,120 @@ void check_versions(const MeasuredHost& a, const MeasuredHost& b, const std::str
   check("NCCL", a.nccl, b.nccl);
 }
 
+std::string other_machine(const Measurement& a, const Measurement& b) {
+  for (const MeasuredHost& x : a.hosts) {
+    for (const MeasuredHost& y : b.hosts) {
+      if (x.server != y.server) continue;
+      if (std::string why = other_machine(x, y); !why.empty()) return why;
+    }
+  }
+  if (std::string why = other_devices(a, b); !why.empty()) return why;
+  return other_products(a, b);
+}
+
 }  // namespace
 
-Measurement merge_measurements(std::span<const Measurement> parts, std::string name,
-                               Diagnostics& out) {
-  MeasurementUnion all;
-  for (const Measurement& part : parts) {
-    for (const MeasuredHost& host : part.hosts) {
-      for (const MeasuredHost& known : all.result().hosts) {
-        if (known.server != host.server) continue;
-        if (const std::string why = other_machine(known, host); !why.empty()) {
-          out.error({}, {}, fmt::format("{} is of another machine: {}", part.name, why),
-                    "one file is one machine: merge the files of each on their own");
-        } else {
-          check_versions(known, host, part.name, out);
-        }
+void check_one_machine(std::span<const Measurement* const> parts, std::span<const Place> places,
+                       Diagnostics& out) {
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const Place place = i < places.size() ? places[i] : Place{};
+    std::string why;
+    for (std::size_t k = 0; k < i && why.empty(); ++k) why = other_machine(*parts[k], *parts[i]);
+    if (!why.empty()) {
+      out.error(place, {}, fmt::format("{} is of another machine: {}", parts[i]->name, why),
+                "one file is one machine: take the files of each on their own");
+      continue;
+    }
+    for (const MeasuredHost& host : parts[i]->hosts) {
+      for (std::size_t k = i; k-- > 0;) {
+        const auto before = std::ranges::find(parts[k]->hosts, host.server, &MeasuredHost::server);
+        if (before == parts[k]->hosts.end()) continue;
+        check_versions(*before, host, place, parts[i]->name, out);
+        break;
       }
     }
+  }
+}
+
+Measurement merge_measurements(std::span<const Measurement> parts, std::string name,
+                               Diagnostics& out, std::span<const Place> places) {
+  std::vector<const Measurement*> all_parts;
+  MeasurementUnion all;
+  for (const Measurement& part : parts) {
+    all_parts.push_back(&part);
     all.add(part);
   }
+  check_one_machine(all_parts, places, out);
   Measurement merged = std::move(all.result());
   if (!name.empty()) merged.name = std::move(name);
   return merged;
+}
+
+namespace {
+
+// What each copy is known by; of a group, all of it.
+std::vector<std::string> keys_of(const std::vector<CopySample>& copies) {
+  std::vector<std::string> out;
+  std::map<int, std::string> groups;
+  for (CopySample copy : copies) {
+    const int group = std::exchange(copy.together, 0);
+    out.push_back("copy " + text_of(copy));
+    if (group > 0) groups[group] += " " + out.back();
+  }
+  for (std::size_t i = 0; i < copies.size(); ++i)
+    if (copies[i].together > 0) out[i] += " in" + groups[copies[i].together];
+  return out;
+}
+
+class Repeated {
+ public:
+  std::size_t drop(Measurement& part) {
+    dropped_ = 0;
+    drop(part.copies, keys_of(part.copies));
+    of_list(part.kernels, "kernel");
+    of_list(part.latencies, "latency");
+    of_list(part.matrices, "matrix");
+    of_list(part.messages, "message");
+    of_list(part.overlaps, "overlap");
+    for (MeasuredRun& run : part.runs) of_list(run.samples, "run " + header_of(run));
+    std::erase_if(part.runs, [](const MeasuredRun& run) { return run.samples.empty(); });
+    seen_.merge(mine_);
+    mine_.clear();
+    return dropped_;
+  }
+
+ private:
+  template <class T>
+  void drop(std::vector<T>& list, const std::vector<std::string>& keys) {
+    std::vector<T> kept;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (seen_.contains(keys[i])) {
+        ++dropped_;
+        continue;
+      }
+      mine_.insert(keys[i]);
+      kept.push_back(std::move(list[i]));
+    }
+    list = std::move(kept);
+  }
+  template <class T>
+  void of_list(std::vector<T>& list, const std::string& kind) {
+    std::vector<std::string> keys;
+    for (const T& item : list) keys.push_back(kind + " " + text_of(item));
+    drop(list, keys);
+  }
+
+  std::unordered_set<std::string> seen_, mine_;
+  std::size_t dropped_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::size_t> drop_repeated(std::span<Measurement* const> parts) {
+  Repeated repeated;
+  std::vector<std::size_t> out;
+  for (Measurement* part : parts) out.push_back(repeated.drop(*part));
+  return out;
 }
 
 namespace {

@@ -44,9 +44,17 @@ class MeasurementUnion {
   std::map<std::string, std::size_t> tests_;
 };
 
-// The union of all, named `name`. Reports parts that are not of one machine: other GPUs at the same place.
+// The union of all, named `name`. Reports parts that are not of one machine: other GPUs at the same place, or of another kind.
+// `places` say which file each part is.
 Measurement merge_measurements(std::span<const Measurement> parts, std::string name,
-                               Diagnostics& out);
+                               Diagnostics& out, std::span<const Place> places = {});
+
+// Reports what of the parts is of another machine than those before it, and warns of other versions.
+void check_one_machine(std::span<const Measurement* const> parts, std::span<const Place> places,
+                       Diagnostics& out);
+
+// Takes out of a part what an earlier one has, number for number; how many samples, by part.
+std::vector<std::size_t> drop_repeated(std::span<Measurement* const> parts);
 
 // Takes out what tells whose machine it is: names of hosts (host0, host1, ... instead), serial numbers, GUIDs, how the tools
 // were called. Products, PCI addresses, versions and all numbers stay.

@@ -49,6 +49,7 @@ HoldOut with_keep(const FitMachine& machine, const FitData& data, const std::vec
   const double t = student_t(0.9, found.freedom);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const double off = std::abs(std::log(predicted[i].value / asked[i].measured));
+    if (!std::isfinite(off)) continue;  // weft has no prediction for it
     out.rows.push_back({asked[i], predicted[i].value, predicted[i].sd, off <= t * predicted[i].sd});
   }
   summarise(out);

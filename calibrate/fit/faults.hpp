@@ -3,11 +3,13 @@
 // leaves residuals on every path that crosses it, and only there.
 //
 //   slow link       copies that cross one cable take longer, by one factor; of a switched machine all NVLinks of one GPU
+//                   (the link between two sockets: at any part of its rate, as forwarding for peers is what limits it)
 //   half width      the same with a factor near 1/2 or 1/4 on a PCIe link: trained down
 //   wrong affinity  two devices exchange their residuals' pattern: the data fit once they are joined elsewhere
 //
 // Every candidate is simulated: the description is changed, all is predicted again with the fitted values, and the candidate that
-// takes away most of what is left of the squared residuals wins, if it takes more than luck would.
+// takes away most of what is left of the squared residuals wins, if it takes more than luck would and makes hardly any other copy wrong (a law that weft lacks looks like a
+// fault, too, and does that).
 // Assumes: one fault. Shared parameters are fitted robustly, so that one part does not pull them.
 #pragma once
 

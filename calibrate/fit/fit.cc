@@ -8,6 +8,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <fmt/format.h>
 
+#include "calibrate/explain_log.hpp"
 #include "calibrate/log_facts.hpp"
 #include "sim/core/check.hpp"
 #include "sim/core/random.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 // A parameter whose prior moves no prediction by as much as a good measurement's noise takes no part.
 constexpr double kLeastEffect = 0.02;
-// Worth of the prior belief that weft's own error is as model_error() says, in rows.
+// Worth of the prior belief that weft's own error is as ModelError says, in rows.
 constexpr double kScaleFreedom = 4;
 // Parameters take up much of what weft is off by, so that residuals show too little of it.
 constexpr double kLeastScale = 0.6;
@@ -26,7 +27,9 @@ constexpr double kNoInformation = 0.9;  // of a prior's width: such parameters a
 constexpr double kLossScale = 2.5;      // in s
 constexpr double kSurprise = 2.5;       // widths of a prior
 constexpr std::size_t kMostAlike = 5;   // rows named one by one that are left out for one reason
-constexpr double kHopeless = 0.5;   // median error after a fit beyond which it is another machine
+constexpr double kHopeless = 0.3;  // median error after a fit beyond which it is another machine
+constexpr double kFaster = 1.05;   // times, beyond which it is no noise, at
+constexpr Bytes kLarge = 16_MiB;
 constexpr double kWeakShare = 0.4;  // of an eigenvector, to be named in it
 
 class Fitter {
@@ -38,10 +41,12 @@ class Fitter {
         all_(find_parameters(machine.document(), parameter_question(data))) {}
 
   FitResult run() {
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-      if (rows_[i].refused.empty()) used_.push_back(i);
-    if (used_.empty()) throw InputError(nothing_left());
     before_ = predictor_.predict({});
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (rows_[i].refused.empty()) rows_[i].refused = no_number(before_[i], rows_[i].measured);
+      if (rows_[i].refused.empty()) used_.push_back(i);
+    }
+    if (used_.empty()) throw InputError(nothing_left());
     choose_parameters();
     free_.assign(parameters_.size(), true);
     // A loss that forgets far rows would take a whole kind of rows for outliers as long as its parameter is at its prior: convex
@@ -60,6 +65,13 @@ class Fitter {
   }
 
  private:
+  // A logarithm needs both.
+  static std::string no_number(double predicted, double measured) {
+    if (!(measured > 0) || !std::isfinite(measured)) return "nothing was measured";
+    if (!(predicted > 0) || !std::isfinite(predicted)) return "weft has no prediction for it";
+    return {};
+  }
+
   std::string nothing_left() const {
     std::string text = "error: nothing that was measured can be fitted\n";
     for (const MeasuredPoint& row : rows_) text += fmt::format("    {}: {}\n", row.id, row.refused);
@@ -67,12 +79,12 @@ class Fitter {
   }
 
   double own_error(const MeasuredPoint& row) const {
-    const double model = options_.model_error * model_error(row);
+    const double model = options_.model_error * options_.model.of(row);
     return std::sqrt(options_.noise * options_.noise + row.spread * row.spread + model * model);
   }
   double weight(const MeasuredPoint& row) const {
     // What rows of one kind share does not average out over them.
-    const double model = options_.model_error * model_error(row) * std::sqrt(row.alike);
+    const double model = options_.model_error * options_.model.of(row) * std::sqrt(row.alike);
     return std::sqrt(options_.noise * options_.noise + row.spread * row.spread + model * model);
   }
 
@@ -247,6 +259,33 @@ class Fitter {
             parameter_text(p.unit, p.prior)));
     }
     residuals();
+    name_impossible();
+  }
+
+  // Rows that are faster than the fabric can be with every value at the better of its bounds: not this fabric.
+  void name_impossible() {
+    std::vector<ParameterChange> best;
+    for (const Parameter& p : parameters_)
+      best.push_back({&p, p.unit == ParameterUnit::time    ? p.lower
+                          : p.unit == ParameterUnit::share ? p.upper
+                                                           : p.prior * std::exp(2 * p.prior_sd)});
+    const std::vector<double> fastest = predictor_.predict(best);
+    std::size_t many = 0, worst = 0;
+    double most = kFaster;
+    for (const std::size_t i : used_) {
+      if (rows_[i].kind != PointKind::collective || rows_[i].bytes < kLarge) continue;
+      const double factor = fastest[i] / rows_[i].measured;
+      many += factor > kFaster ? 1 : 0;
+      if (factor <= most) continue;
+      most = factor;
+      worst = i;
+    }
+    if (many == 0) return;
+    out_.notes.push_back(fmt::format(
+        "{} of {} and more faster than this fabric can be: {} took {:.4g} us, and {:.4g} us with "
+        "every value at its best. It has more or faster links than the fabric",
+        many == 1 ? "a row" : fmt::format("{} rows", many), to_text(kLarge), rows_[worst].id,
+        rows_[worst].measured, fastest[worst]));
   }
 
   // What this parameter is confounded with: the others whose errors go along with its own.
@@ -346,14 +385,14 @@ class Fitter {
 
 }  // namespace
 
-double model_error(const MeasuredPoint& point) {
-  constexpr std::array<std::int64_t, 4> below{64 << 10, 1 << 20, 16 << 20, 128 << 20};
-  constexpr std::array<double, 5> inside{0.05, 0.08, 0.1, 0.06, 0.03},
-      between{0.08, 0.1, 0.12, 0.1, 0.05};
-  if (point.kind != PointKind::collective) return 0.03;
-  std::size_t i = 0;
-  while (i < below.size() && point.bytes.count >= below[i]) ++i;
-  return point.across ? between[i] : inside[i];
+double ModelError::of(const MeasuredPoint& point) const {
+  if (point.kind != PointKind::collective) return other;
+  const std::size_t i = LogBand::size_class(point.bytes);
+  return point.across ? across[i] : inside[i];
+}
+
+double ModelError::worst(bool between_servers) const {
+  return std::ranges::max(between_servers ? across : inside);
 }
 
 std::vector<ParameterChange> FitResult::changes() const {
@@ -395,7 +434,7 @@ std::vector<PredictedRow> predict_with_error(const FitMachine& machine, const Fi
     for (std::size_t k = 0; k < p; ++k)
       for (std::size_t j = 0; j < p; ++j)
         variance += slopes[k][i] * fitted.covariance(k, j) * slopes[j][i];
-    const double model = options.model_error * model_error(rows[i]) * fitted.scale;
+    const double model = options.model_error * options.model.of(rows[i]) * fitted.scale;
     const double noise = std::max(options.noise * std::min(1.0, fitted.scale), rows[i].spread);
     out.push_back({at[i], std::sqrt(std::max(0.0, variance) + model * model + noise * noise)});
   }

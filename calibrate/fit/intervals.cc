@@ -40,8 +40,19 @@ std::vector<double> propagate(
   return variance;
 }
 
-double interval_factor(const Calibration& calibration, double sd) {
-  return std::exp(student_t(0.9, calibration.freedom) * sd);
+double interval_factor(const Calibration& calibration, double sd, const PredictedThing& what) {
+  double model = 0;
+  if (what.kind) {
+    MeasuredPoint point;
+    point.kind = *what.kind;
+    point.bytes = what.bytes;
+    point.across = what.across;
+    model = kModelError.of(point);
+  } else {
+    model = kModelError.worst(what.across);
+  }
+  model *= calibration.scale;
+  return std::exp(student_t(0.9, calibration.freedom) * std::sqrt(sd * sd + model * model));
 }
 
 }  // namespace weft

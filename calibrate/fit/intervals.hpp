@@ -3,10 +3,13 @@
 //
 // Law:     the delta method on logarithms: with the covariance C = R R' of the parameters' logarithms, the variance of ln f is
 //          the sum over columns r of R of (ln f(theta + r) - ln f(theta))^2. One prediction per column.
+//          What weft itself is off by (ModelError, times the scale that the fit found) is added to it: a calibrated number is
+//          no measurement.
 // Assumes: ln f is nearly linear within a standard deviation. A switch of algorithm inside it shows as a step.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +26,16 @@ std::vector<double> propagate(
     const Calibration& calibration,
     const std::function<std::vector<double>(const ValueChanges&)>& predict);
 
-// The factor that a 90 % interval goes up and down by.
-double interval_factor(const Calibration& calibration, double sd);
+// What is predicted, as far as it decides how far off weft itself is: collectives and copies by their size and reach; anything
+// longer (a training step) as the worst class.
+struct PredictedThing {
+  std::optional<PointKind> kind;  // collective or copy; absent: anything else
+  Bytes bytes{0};
+  bool across = false;  // servers
+};
+
+// The factor that a 90 % interval of a new measurement goes up and down by: `sd` of the parameters, from propagate(), and what
+// weft is off by beside them.
+double interval_factor(const Calibration& calibration, double sd, const PredictedThing& what);
 
 }  // namespace weft

@@ -248,6 +248,7 @@ DenseMatrix posterior_covariance(const DenseMatrix& jacobian, const std::vector<
     else
       inverse(i, i) = std::numeric_limits<double>::infinity();
   }
+  if (known.empty()) return from_eigen(inverse);
   const auto n = static_cast<Eigen::Index>(known.size());
   Matrix part(n, n);
   const auto at = [&](Eigen::Index i) { return known[static_cast<std::size_t>(i)]; };

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "sim/core/config.hpp"
+#include "sim/core/text.hpp"
 
 namespace weft {
 namespace {
@@ -170,6 +172,139 @@ Json write_patch(const PatchHead& head, const FitResult& fitted) {
   return out;
 }
 
+namespace {
+
+constexpr const char* kNotForEditing = "fit again: this part is not for editing";
+constexpr double kSameValue = 1e-4;  // six digits are written
+
+// Reads `calibration` of a patch; every problem at its place.
+class CalibrationReader {
+ public:
+  CalibrationReader(const Json& document, const Json& json, Diagnostics& out)
+      : document_(document), json_(json), out_(out) {}
+
+  std::optional<Calibration> run() {
+    const std::size_t before = out_.error_count();
+    read_config(json_, "/calibration", saved_, out_);
+    if (out_.error_count() > before) return std::nullopt;
+    require(saved_.scale > 0 && std::isfinite(saved_.scale), "/scale", "is not positive");
+    require(saved_.freedom > 0 && std::isfinite(saved_.freedom), "/freedom", "is not positive");
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < saved_.parameters.size(); ++i) {
+      const std::string at = fmt::format("/parameters/{}", i);
+      require(names.insert(saved_.parameters[i].name).second, at + "/name", "is there twice");
+      add(saved_.parameters[i], at);
+    }
+    read_covariance();
+    for (std::size_t i = 0; i < saved_.residuals.size(); ++i) {
+      const SavedResidual& r = saved_.residuals[i];
+      const std::string at = fmt::format("/residuals/{}", i);
+      require(r.measured > 0 || !r.fitted, at + "/measured", "is not positive");
+      require(r.predicted > 0 || !r.fitted, at + "/predicted", "is not positive");
+      require(r.sd >= 0, at + "/sd", "is negative");
+    }
+    if (out_.error_count() > before) return std::nullopt;
+    return std::move(calibration_);
+  }
+
+ private:
+  void require(bool good, const std::string& pointer, const std::string& what) {
+    if (good) return;
+    Place place = json_.place;
+    std::string some = pointer;
+    for (; !some.empty(); some = some.substr(0, some.rfind('/'))) {
+      if (const Json* value = find_value(json_, some)) {
+        place = value->place;
+        break;
+      }
+    }
+    out_.error(place, "/calibration" + pointer, what, kNotForEditing);
+  }
+
+  void add(const SavedParameter& p, const std::string& at) {
+    const auto unit =
+        std::ranges::find(kUnits, p.unit, &std::pair<ParameterUnit, std::string_view>::second);
+    require(unit != kUnits.end(), at + "/unit", fmt::format("\"{}\" is no unit", p.unit));
+    require(p.state == "determined" || p.state == "weak" || p.state == "undetermined",
+            at + "/state", fmt::format("\"{}\" is no state", p.state));
+    require(p.value > 0, at + "/value", "is not positive");
+    require(p.prior > 0, at + "/prior", "is not positive");
+    require(p.prior_sd > 0, at + "/prior_sd", "is not positive");
+    const double slack = 1 + kSameValue;
+    require(p.low > 0 && p.low <= p.value * slack && p.value <= p.high * slack, at + "/low",
+            fmt::format("{} to {} does not hold the value {}", p.low, p.high, p.value));
+    if (unit == kUnits.end()) return;
+    require(unit->first != ParameterUnit::share || p.value <= slack, at + "/value",
+            "a share is at most 1");
+    for (std::size_t i = 0; i < p.pointers.size(); ++i) {
+      const auto path = parse_pointer(p.pointers[i]);
+      require(path && !path->empty(), fmt::format("{}/pointers/{}", at, i),
+              fmt::format("\"{}\" is no JSON pointer", p.pointers[i]));
+      if (path && !path->empty()) check_set(p, unit->first, p.pointers[i]);
+    }
+    calibration_.parameters.push_back({.name = p.name,
+                                       .pointers = p.pointers,
+                                       .unit = unit->first,
+                                       .prior = p.prior,
+                                       .prior_sd = p.prior_sd,
+                                       .lower = 0,
+                                       .upper = unit->first == ParameterUnit::share ? 1 : 1e300,
+                                       .evidence = p.evidence});
+    calibration_.values.push_back(p.value);
+  }
+
+  // What the patch sets is what the calibration says, or the intervals are those of another fabric.
+  void check_set(const SavedParameter& p, ParameterUnit unit, const std::string& pointer) {
+    const Json* set = document_.find("set");
+    const Json* value = set != nullptr ? set->find(pointer) : nullptr;
+    if (p.state == "undetermined") return;
+    if (value == nullptr) {
+      out_.error(set != nullptr ? set->place : document_.place, "/set",
+                 fmt::format("\"{}\" was fitted and is not set: {}", pointer, p.name),
+                 kNotForEditing);
+      return;
+    }
+    const double number = parameter_number(unit, *value);
+    if (std::abs(number / p.value - 1) <= kSameValue) return;
+    out_.error(value->place, "/set/" + json_pointer_escape(pointer),
+               fmt::format("{} is not the {} that was fitted", to_text(*value, 0),
+                           parameter_text(unit, p.value)),
+               "change it where the patch is used, with `set` or --set");
+  }
+
+  void read_covariance() {
+    const std::size_t n = saved_.parameters.size();
+    const auto& rows = saved_.covariance;
+    bool square = rows.size() == n;
+    for (std::size_t r = 0; square && r < n; ++r) square = rows[r].size() == n;
+    require(square, "/covariance",
+            fmt::format("{} parameters need {} rows of {} numbers", n, n, n));
+    if (!square) return;
+    calibration_.scale = saved_.scale;
+    calibration_.freedom = saved_.freedom;
+    calibration_.covariance = DenseMatrix(n, n);
+    for (std::size_t r = 0; r < n; ++r) {
+      require(rows[r][r] >= 0, fmt::format("/covariance/{}/{}", r, r), "a variance is negative");
+      for (std::size_t c = 0; c < n; ++c) {
+        calibration_.covariance(r, c) = rows[r][c];
+        const double most = std::sqrt(std::abs(rows[r][r] * rows[c][c]));
+        if (c > r) continue;
+        require(std::abs(rows[r][c] - rows[c][r]) <= kSameValue * most,
+                fmt::format("/covariance/{}/{}", r, c), "is not what stands on the other side");
+        require(std::abs(rows[r][c]) <= most * (1 + kSameValue) + 1e-300,
+                fmt::format("/covariance/{}/{}", r, c), "is more than its variances allow");
+      }
+    }
+  }
+
+  const Json &document_, &json_;
+  Diagnostics& out_;
+  SavedCalibration saved_;
+  Calibration calibration_;
+};
+
+}  // namespace
+
 std::optional<Calibration> read_calibration(const Json& document, Diagnostics& out) {
   const Json* kind = document.find("kind");
   const Json* json = document.find("calibration");
@@ -178,47 +313,24 @@ std::optional<Calibration> read_calibration(const Json& document, Diagnostics& o
               "make one with `weft calibrate fit`");
     return std::nullopt;
   }
-  const std::size_t before = out.error_count();
-  SavedCalibration saved;
-  read_config(*json, "/calibration", saved, out);
-  if (out.error_count() > before) return std::nullopt;
-  const std::size_t n = saved.parameters.size();
-  Calibration calibration;
-  calibration.scale = saved.scale;
-  calibration.freedom = saved.freedom;
-  calibration.covariance = DenseMatrix(n, n);
-  bool square = saved.covariance.size() == n;
-  for (std::size_t r = 0; square && r < n; ++r) {
-    square = saved.covariance[r].size() == n;
-    for (std::size_t c = 0; square && c < n; ++c)
-      calibration.covariance(r, c) = saved.covariance[r][c];
+  return CalibrationReader(document, *json, out).run();
+}
+
+void check_calibration(const Calibration& calibration, const Json& fabric, Place place,
+                       Diagnostics& out) {
+  std::set<std::string> known;
+  for (const Parameter& p : find_parameters(fabric, {.copies = true, .kernels = true}))
+    for (const std::string& pointer : p.pointers) known.insert(p.name + " " + pointer);
+  for (std::size_t i = 0; i < calibration.parameters.size(); ++i) {
+    const Parameter& p = calibration.parameters[i];
+    const bool all = std::ranges::all_of(p.pointers, [&](const std::string& pointer) {
+      return known.contains(p.name + " " + pointer);
+    });
+    if (all) continue;
+    out.error(place, fmt::format("/calibration/parameters/{}", i),
+              fmt::format("the fabric has no {} at {}", p.name, p.pointers.front()),
+              "it is not the fabric that was fitted: fit again");
   }
-  if (!square) {
-    out.error(json->find("covariance")->place, "/calibration/covariance",
-              fmt::format("{} parameters need {} rows of {} numbers", n, n, n),
-              "fit again: this part is not for editing");
-    return std::nullopt;
-  }
-  for (const SavedParameter& p : saved.parameters) {
-    const auto unit =
-        std::ranges::find(kUnits, p.unit, &std::pair<ParameterUnit, std::string_view>::second);
-    if (unit == kUnits.end() || !(p.value > 0) || !(p.prior > 0)) {
-      out.error(json->place, "/calibration/parameters",
-                fmt::format("\"{}\" has no unit or no positive value", p.name),
-                "fit again: this part is not for editing");
-      return std::nullopt;
-    }
-    calibration.parameters.push_back({.name = p.name,
-                                      .pointers = p.pointers,
-                                      .unit = unit->first,
-                                      .prior = p.prior,
-                                      .prior_sd = p.prior_sd,
-                                      .lower = 0,
-                                      .upper = unit->first == ParameterUnit::share ? 1 : 1e300,
-                                      .evidence = p.evidence});
-    calibration.values.push_back(p.value);
-  }
-  return calibration;
 }
 
 }  // namespace weft

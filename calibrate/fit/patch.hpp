@@ -32,8 +32,14 @@ struct Calibration {
   DenseMatrix covariance;
   double scale = 1, freedom = 4;
 };
-// Null with the problems reported when `document` is not a patch with a calibration. Unresolved: as it lies in its file.
+// Null with the problems reported when `document` is not a patch with a calibration, or one that was changed by hand so that
+// its parts no longer belong together. Unresolved: as it lies in its file.
 std::optional<Calibration> read_calibration(const Json& document, Diagnostics& out);
+
+// Reports parameters whose values are not in `fabric`, the resolved document that the patch makes: then the fabric below the patch
+// is no longer the one that was fitted.
+void check_calibration(const Calibration& calibration, const Json& fabric, Place place,
+                       Diagnostics& out);
 
 std::string state_text(ParameterState state);
 std::string interval_text(const FittedParameter& parameter);

@@ -112,7 +112,7 @@ std::vector<SuggestedMeasurement> suggest(const FitMachine& machine, const Calib
     double gain = 0, error = 0;
     for (std::size_t i = 0; i < points.size(); ++i) {
       if (taken[i]) continue;
-      const double model = model_error(points[i]);
+      const double model = kModelError.of(points[i]);
       const double w = kNoise * kNoise + model * model;
       const double d = dot(cg, slopes[i]);
       const double less = d * d / (dot(slopes[i], times(c, slopes[i])) + w);

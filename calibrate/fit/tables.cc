@@ -32,10 +32,12 @@ NcclHarness harness_of(const Measurement& measurement, int ranks) {
 
 class Reader {
  public:
-  Reader(const Measurement& measurement, std::size_t gpus_per_server, const FitAnswers& answers,
-         FitData& data, std::vector<std::string>& notes, Diagnostics& out)
-      : measurement_(measurement),
-        per_server_(static_cast<std::int64_t>(std::max<std::size_t>(1, gpus_per_server))),
+  Reader(const MeasuredFile& file, const Fabric& fabric, const FitAnswers& answers, FitData& data,
+         std::vector<std::string>& notes, Diagnostics& out)
+      : file_(file),
+        measurement_(file.measurement),
+        fabric_(fabric),
+        per_server_(static_cast<std::int64_t>(fabric.types().front().gpus.size())),
         answers_(answers),
         data_(data),
         notes_(notes),
@@ -43,11 +45,15 @@ class Reader {
 
   void run() {
     if (measurement_.forced && !answers_.force) {
-      out_.error({}, measurement_.name, "it failed its own check and was kept on request",
-                 "measure again; --force fits it all the same");
+      refuse("/forced", "it failed its own check and was kept on request",
+             "measure again; --force fits it all the same");
       return;
     }
-    for (const MeasuredRun& run : measurement_.runs) add_run(run);
+    if (!is_about(file_, fabric_, answers_.other_gpus, notes_, out_)) return;
+    for (std::size_t i = 0; i < measurement_.runs.size(); ++i) {
+      at_ = fmt::format("/runs/{}", i);
+      add_run(measurement_.runs[i]);
+    }
     for (const MeasuredMatrix& matrix : measurement_.matrices) add_matrix(matrix);
     for (const CopySample& sample : measurement_.copies) add_copy(sample);
     for (const KernelSample& sample : measurement_.kernels) add_kernel(sample);
@@ -60,6 +66,22 @@ class Reader {
           fmt::format("not modelled and left out: {} copies by kernels, {} of pageable "
                       "memory, {} launches",
                       kernel_copies_, pageable_, launches_));
+    const auto unasked = [&](std::size_t count, const char* what) {
+      if (count > 0)
+        notes_.push_back(fmt::format("{}: {}: nothing of a fit depends on them yet, left out",
+                                     measurement_.name, what));
+    };
+    unasked(measurement_.messages.size(), "messages between NICs");
+    unasked(measurement_.experts.size(), "dispatch and combine of experts");
+    unasked(measurement_.overlaps.size(), "kernels beside collectives");
+    if (within_ > 0)
+      notes_.push_back(
+          fmt::format("{} within one device: weft has no prediction for them, left out",
+                      within_ == 1 ? "a copy" : fmt::format("{} copies", within_)));
+    if (unsized_ > 0)
+      notes_.push_back(fmt::format(
+          "{} without a size or in a type that weft does not model, the first is {}: left out",
+          unsized_ == 1 ? "a kernel" : fmt::format("{} kernels", unsized_), first_unsized_));
     for (const MeasuredHost& host : measurement_.hosts)
       data_.servers = std::max<std::int64_t>(data_.servers, host.server + 1);
     const std::string nccl = setup_of(measurement_, "nccl");
@@ -76,19 +98,14 @@ class Reader {
     const std::string collective = run.collective.empty() ? answers_.collective : run.collective;
     const std::int64_t ranks = run.ranks > 0 ? run.ranks : answers_.ranks.value_or(0);
     if (collective.empty())
-      out_.error({}, measurement_.name, "a table does not say which collective it is of",
-                 "add --collective NAME");
-    if (ranks == 0)
-      out_.error({}, measurement_.name, "a table does not say how many ranks there were",
-                 "add --ranks N");
+      refuse(at_, "a table does not say which collective it is of", "add --collective NAME");
+    if (ranks == 0) refuse(at_, "a table does not say how many ranks there were", "add --ranks N");
     if (!out_.ok()) return;
-    if (wrong(run)) {
-      out_.error({}, measurement_.name,
-                 fmt::format("{} of {} ranks gave wrong data: such a run measures nothing",
-                             collective, ranks),
-                 "find the fault first; --force fits it all the same");
-      return;
-    }
+    if (wrong(run))
+      return refuse(at_,
+                    fmt::format("{} of {} ranks gave wrong data: such a run measures nothing",
+                                collective, ranks),
+                    "find the fault first; --force fits it all the same");
     Diagnostics problems;
     read_config(Json(collective), {}, table.collective, problems);
     if (!problems.ok()) {
@@ -96,6 +113,11 @@ class Reader {
       return;
     }
     table.ranks = ranks;
+    if (run.ranks_inferred)
+      notes_.push_back(
+          fmt::format("{} ranks: inferred from busbw over algbw, --ranks says otherwise", ranks));
+    if (run.collective_inferred)
+      notes_.push_back(fmt::format("{}: inferred from the columns", collective));
     for (const std::string& gpu : run.gpus) table.gpus.push_back(gpu);
     std::int64_t nodes = answers_.nodes.value_or(run.nodes);
     // Named ranks need the servers up to the last one that is named.
@@ -112,6 +134,7 @@ class Reader {
       if (nodes > 1)
         notes_.push_back(fmt::format("{} ranks: taken to be on {} servers", ranks, nodes));
     }
+    if (!fits(ranks, nodes, run.gpus.empty())) return;
     table.nodes = nodes;
     table.name = fmt::format("{} of {}{}", collective, ranks,
                              nodes > 1 ? fmt::format(" on {}", nodes) : std::string{});
@@ -132,6 +155,35 @@ class Reader {
         refuse_all(table, fmt::format("two ranks share the GPU at {}", device.bus));
     }
     data_.tables.push_back(std::move(table));
+  }
+
+  void refuse(const std::string& pointer, const std::string& fact, const std::string& cure) {
+    out_.error(file_.at(pointer), pointer, fact, cure);
+  }
+
+  // Whether the fabric can have so many ranks on so many servers.
+  bool fits(std::int64_t ranks, std::int64_t nodes, bool unnamed) {
+    if (nodes > 1 && !fabric_.spec().network) {
+      refuse(at_,
+             fmt::format("{} ranks on {} servers took part, the fabric is one server of {}", ranks,
+                         nodes, counted_gpus(per_server_)),
+             "name a fabric with a network, see `weft list fabrics`; --nodes 1 when it was one");
+      return false;
+    }
+    if (nodes > kMostServers) {
+      refuse(at_, fmt::format("{} servers are more than {}", nodes, kMostServers),
+             "--ranks, --nodes and --gpus-per-node say how many took part");
+      return false;
+    }
+    if (!unnamed || (ranks + nodes - 1) / nodes <= per_server_) return true;
+    refuse(at_,
+           fmt::format("{} ranks on {} {} took part, a server has {}", ranks, nodes,
+                       nodes == 1 ? "server" : "servers", counted_gpus(per_server_)),
+           "--nodes and --gpus-per-node say how many there were; is it the right fabric?");
+    return false;
+  }
+  static std::string counted_gpus(std::int64_t n) {
+    return fmt::format("{} GPU{}", n, n == 1 ? "" : "s");
   }
 
   bool wrong(const MeasuredRun& run) const {
@@ -181,6 +233,10 @@ class Reader {
         ++left_out;
         continue;
       }
+      if (pair.from == pair.to) {
+        ++within_;
+        continue;
+      }
       FitCopy copy{.from = pair.from, .to = pair.to};
       copy.group = matrix.name;
       copy.peer_access = peer;
@@ -216,6 +272,10 @@ class Reader {
       ++(sample.method == CopyMethod::pageable ? pageable_ : kernel_copies_);
       return;
     }
+    if (sample.from == sample.to) {
+      ++within_;
+      return;
+    }
     FitCopy copy{.from = sample.from, .to = sample.to};
     copy.bytes = sample.bytes;
     copy.quantity = CopyQuantity::time;
@@ -234,6 +294,16 @@ class Reader {
       ++launches_;
       return;
     }
+    const bool product = sample.test == KernelTest::matmul;
+    const bool modelled = std::ranges::any_of(enum_names(Precision{}), [&](const auto& precision) {
+      return precision.name == sample.type;
+    });
+    if (product ? sample.m < 1 || sample.n < 1 || sample.k < 1 || !modelled
+                : sample.bytes.count < 1) {
+      if (unsized_++ == 0)
+        first_unsized_ = fmt::format("{} of {}", write_config(sample.test).text, sample.gpu);
+      return;
+    }
     data_.kernels.push_back({.gpu = sample.gpu,
                              .type = sample.type,
                              .test = sample.test,
@@ -246,11 +316,15 @@ class Reader {
                              .refused = {}});
   }
 
-  std::size_t kernel_copies_ = 0, pageable_ = 0, launches_ = 0;
+  std::size_t kernel_copies_ = 0, pageable_ = 0, launches_ = 0, within_ = 0, unsized_ = 0;
+  std::string first_unsized_, at_;
+  static constexpr std::int64_t kMostServers = 1 << 17;
   static constexpr Bytes kMatrixCopy =
       256_MiB;  // what the tools copy by default, to the power of two
 
+  const MeasuredFile& file_;
   const Measurement& measurement_;
+  const Fabric& fabric_;
   std::int64_t per_server_;
   const FitAnswers& answers_;
   FitData& data_;
@@ -276,10 +350,9 @@ Bytes end_of_cliff(const FitTable& table, Bytes from) {
 
 }  // namespace
 
-void add_measurement(const Measurement& measurement, std::size_t gpus_per_server,
-                     const FitAnswers& answers, FitData& data, std::vector<std::string>& notes,
-                     Diagnostics& out) {
-  Reader(measurement, gpus_per_server, answers, data, notes, out).run();
+void add_measurement(const MeasuredFile& file, const Fabric& fabric, const FitAnswers& answers,
+                     FitData& data, std::vector<std::string>& notes, Diagnostics& out) {
+  Reader(file, fabric, answers, data, notes, out).run();
 }
 
 void refuse_rows(FitTable& table, const MeasuredRun& run) {

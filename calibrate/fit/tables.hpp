@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/fit/measured_file.hpp"
 #include "calibrate/fit/predict.hpp"
 #include "calibrate/log_facts.hpp"
-#include "calibrate/measurement.hpp"
 #include "calibrate/validate_case.hpp"
 
 namespace weft {
@@ -29,13 +29,13 @@ struct FitAnswers {
   std::optional<NcclHarness> harness;
   NcclEnvironment environment;
   std::string algorithm, protocol;
-  bool force = false;  // keeps what failed its own check
+  bool force = false;       // keeps what failed its own check
+  bool other_gpus = false;  // fits what was measured on other GPUs than the fabric's
 };
 
-// Adds what `measurement` holds to `data`. `gpus_per_server` of the fabric decides where a table does not tell its servers.
-void add_measurement(const Measurement& measurement, std::size_t gpus_per_server,
-                     const FitAnswers& answers, FitData& data, std::vector<std::string>& notes,
-                     Diagnostics& out);
+// Adds what the file holds to `data`. The GPUs of a server of `fabric` decide where a table does not tell its servers.
+void add_measurement(const MeasuredFile& file, const Fabric& fabric, const FitAnswers& answers,
+                     FitData& data, std::vector<std::string>& notes, Diagnostics& out);
 
 // The tables of a validation record, one per set of ranks.
 std::vector<FitTable> tables_of(const ValidationRecord& record, std::size_t gpus_per_server);

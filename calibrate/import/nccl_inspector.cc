@@ -29,15 +29,19 @@ constexpr std::string_view kClocks[] = {"kernel_gpu", "kernel_cpu", "collective_
 constexpr double kStep = 1;         // us: times are whole
 constexpr double kMismatch = 0.01;  // of what should be equal
 
-// The objects of the text, each from its brace to the one that closes it, with the line it begins in. Lines before the first
-// brace, and an object that is cut off, are no objects.
+// The objects of the text, each from its brace to the one that closes it, with the line it begins in. What is no object is
+// told, too: lines outside of any (`damage` says so), and an object that is cut off.
 struct Object {
   std::string_view text;
   std::uint32_t line = 0;
+  std::string_view damage;  // empty: an object
 };
+constexpr std::string_view kCutOff = "the object that begins here is cut off",
+                           kOutside = "it is outside of any object";
+
 std::vector<Object> objects_of(std::string_view text) {
   std::vector<Object> out;
-  std::uint32_t line = 1, begun = 0;
+  std::uint32_t line = 1, begun = 0, outside = 0;
   std::size_t from = 0;
   int depth = 0;
   bool quoted = false, escaped = false;
@@ -46,8 +50,10 @@ std::vector<Object> objects_of(std::string_view text) {
     if (c == '\n') {
       ++line;
       quoted = escaped = false;  // no string of JSON goes on in the next line
-      if (depth > 0 && i + 1 < text.size() && text.substr(i + 1).starts_with("{\"header\""))
-        depth = 0;  // the one before was cut off
+      if (depth > 0 && i + 1 < text.size() && text.substr(i + 1).starts_with("{\"header\"")) {
+        depth = 0;
+        out.push_back({{}, begun, kCutOff});
+      }
       continue;
     }
     if (quoted) {
@@ -63,9 +69,17 @@ std::vector<Object> objects_of(std::string_view text) {
         begun = line;
       }
     } else if (c == '}' && depth > 0 && --depth == 0) {
-      out.push_back({text.substr(from, i + 1 - from), begun});
+      out.push_back({text.substr(from, i + 1 - from), begun, {}});
+      continue;
+    }
+    // A list of objects has brackets and commas around them.
+    const bool form = c == '[' || c == ']' || c == ',' || c == ' ' || c == '\t' || c == '\r';
+    if (depth == 0 && !form && outside != line) {
+      outside = line;
+      out.push_back({{}, line, kOutside});
     }
   }
+  if (depth > 0) out.push_back({{}, begun, kCutOff});
   return out;
 }
 
@@ -126,10 +140,14 @@ class InspectorImport {
   void run(std::string_view text) {
     const std::vector<Object> objects = objects_of(text);
     for (const Object& object : objects) {
-      Diagnostics trial;
-      const Json document = parse_json(object.text, "record", trial);
       LogLine line;
       line.number = object.line;
+      if (!object.damage.empty()) {
+        ignored_.row(line, object.damage);
+        continue;
+      }
+      Diagnostics trial;
+      const Json document = parse_json(object.text, "record", trial);
       if (!trial.ok()) {
         ignored_.row(line, "it is not JSON");
         continue;

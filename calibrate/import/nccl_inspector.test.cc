@@ -122,6 +122,31 @@ TEST(NcclInspector, PrettyPrintedAndInterruptedFilesAreRead) {
   EXPECT_EQ(import("started\n" + text).measurement.runs.at(0).samples.at(0).repeated.repeats, 3);
 }
 
+// Every line that is lost is told, with its number and why.
+TEST(NcclInspector, DamagedLinesAreTold) {
+  const std::string good = line({.call = 1}), cut = line({.call = 2}).substr(0, 90) + "\n";
+  const auto told = [](const Read& read, std::uint32_t at, std::string_view why) {
+    for (const ImportNote& note : read.imported.notes)
+      if (note.kind == ImportNote::Kind::ignored && note.place.line == at &&
+          note.text.find(why) != std::string::npos)
+        return true;
+    return false;
+  };
+  const Read read = import("started\n" + good + cut + line({.call = 3}) + "oops: {1, 2}\n" + cut);
+  ASSERT_TRUE(read.out.ok()) << read.out.text();
+  EXPECT_EQ(read.imported.facts.find("records")->integer, 2);
+  EXPECT_TRUE(told(read, 1, "outside"));
+  EXPECT_TRUE(told(read, 3, "cut off"));
+  EXPECT_TRUE(told(read, 5, "outside"));
+  EXPECT_TRUE(told(read, 5, "not JSON"));
+  EXPECT_TRUE(told(read, 6, "cut off"));
+  EXPECT_FALSE(told(read, 2, ""));
+  EXPECT_FALSE(told(read, 4, ""));
+  // A list is a form of the file, no damage.
+  const Read list = import("[" + good.substr(0, good.size() - 1) + ",\n" + good + "]\n");
+  EXPECT_FALSE(noted(list, ImportNote::Kind::ignored, ""));
+}
+
 TEST(NcclInspector, SizesAndGroupsAreRunsOfTheirOwn) {
   const Read read =
       import(line({}) + line({.call = 2, .size = 4 << 20, .us = 150}) +

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -129,9 +130,32 @@ void ResultFile::read_back(const Measurement& head) {
     const std::vector<Measurement> pair{head, parts.front()};
     merge_measurements(pair, {}, out);
     if (!out.ok()) throw UnusablePath(fmt::format("{} cannot be resumed:\n{}", path_, out.text()));
+    refuse_other_run(head, parts.front());
   }
   for (const Measurement& part : parts) take(part);
   resumed_ = known_.size();
+}
+
+// How a run is made, as far as both files say it: numbers of two ways do not belong into one file.
+void ResultFile::refuse_other_run(const Measurement& head, const Measurement& before) const {
+  if (before.tool != head.tool)
+    throw UnusablePath(
+        fmt::format("{} cannot be resumed: it is of {}, not of {}", path_, before.tool, head.tool));
+  std::set<std::string> keys;
+  for (const auto& [key, value] : head.setup) keys.insert(key);
+  for (const auto& [key, value] : before.setup) keys.insert(key);
+  std::string differ;
+  for (const std::string& key : keys) {
+    if (key == "nccl") continue;  // warned of, as other versions are
+    const auto value = [&](const Measurement& m) {
+      const auto found = m.setup.find(key);
+      return found == m.setup.end() ? std::string("none") : found->second;
+    };
+    if (value(head) == value(before) || before.setup.empty()) continue;
+    differ += fmt::format("{}{} was {} and is {}", differ.empty() ? "" : ", ", key, value(before),
+                          value(head));
+  }
+  if (!differ.empty()) throw UnusablePath(fmt::format("{} cannot be resumed: {}", path_, differ));
 }
 
 void ResultFile::take(const Measurement& part) {

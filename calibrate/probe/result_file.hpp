@@ -31,7 +31,7 @@ class ResultFile {
  public:
   enum class Open { fresh, replace, resume };
   // `head` is what is known before the first test: tool, hosts, date. Throws UnusablePath: the folder cannot be written, the
-  // file is there and `fresh` was asked for, or what is to be resumed is of another machine.
+  // file is there and `fresh` was asked for, or what is to be resumed is of another machine or another way to run.
   ResultFile(std::string path, const Measurement& head, Open how);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
@@ -58,6 +58,7 @@ class ResultFile {
 
  private:
   void read_back(const Measurement& head);
+  void refuse_other_run(const Measurement& head, const Measurement& before) const;
   void take(const Measurement& part);
   bool append(const std::string& line);
   void checkpoint();

@@ -94,8 +94,8 @@ void run(const Probed& which, std::uint64_t seed, Tally& tally) {
   ASSERT_TRUE(problems.ok()) << which.fabric << problems.text();
   FitData data;
   std::vector<std::string> notes;
-  const std::size_t each = machine.build({}, 1)->types().front().gpus.size();
-  add_measurement(measure(backend), each, {}, data, notes, problems);
+  const auto fabric = machine.build({}, 1);
+  add_measurement({.measurement = measure(backend)}, *fabric, {}, data, notes, problems);
   ASSERT_TRUE(problems.ok()) << problems.text();
   std::vector<FoundFault> faults;
   const FitResult found = fit_and_find_faults(machine, data, {}, faults);

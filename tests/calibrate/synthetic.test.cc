@@ -41,7 +41,8 @@ TEST(SyntheticMachines, AreFoundWithinTheirIntervals) {
       add_copies(data, one.copies);
       const Truth truth = draw_truth(machine, data, seed);
       measure(data, machine.predict(data, truth.changes()), 0.02, seed);
-      const FitResult found = fit(machine, data, {.model_error = 0.2});
+      // The truth is weft's own form: nothing is off beside the noise.
+      const FitResult found = fit(machine, data, {.model_error = 0});
       for (const FittedParameter& p : found.parameters) {
         const auto at = std::ranges::find(truth.parameters, p.parameter.name, &Parameter::name);
         const double real = truth.values[static_cast<std::size_t>(at - truth.parameters.begin())];
@@ -62,9 +63,9 @@ TEST(SyntheticMachines, AreFoundWithinTheirIntervals) {
     }
   }
   EXPECT_GE(10 * inside, 9 * determined) << text;
-  // Tables alone tell less than a probe does (probed.test.cc): two thirds of the parameters.
-  EXPECT_GE(100 * determined, 65 * responsive) << text;
-  EXPECT_LE(median(half_widths), 0.07) << text;
+  EXPECT_GE(100 * determined, 70 * responsive) << text;
+  // Tables alone tell less than a probe does (probed.test.cc: 5 %).
+  EXPECT_LE(median(half_widths), 0.06) << text;
   EXPECT_LE(median(errors), 0.03) << text;
   std::printf("%zu responsive, %zu determined, %zu inside, half width %.3f, error %.3f\n",
               responsive, determined, inside, median(half_widths), median(errors));

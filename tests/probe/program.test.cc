@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What weft-probe promises whoever runs it: whatever ends it leaves a file that can be read and resumed, and nothing that was
 // measured is lost.
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <map>
 #include <random>
@@ -149,6 +151,71 @@ TEST_F(ProbeProgram, WrongArgumentsAreRefusedTogether) {
   EXPECT_EQ(run({"--fabric", "h100-1gpu", "--fault", "wrong-affinity", "-o", path("x.json")}).code,
             2);
   EXPECT_EQ(run({"--help"}).code, 0);
+}
+
+TEST_F(ProbeProgram, NumbersThatAreNoneAreRefused) {
+  for (const auto& wrong : std::vector<std::vector<std::string>>{{"--noise", "nan"},
+                                                                 {"--noise", "inf"},
+                                                                 {"--noise", "-0.1"},
+                                                                 {"--pace", "nan"},
+                                                                 {"--seed", "-1"},
+                                                                 {"--seed", "1.5"}}) {
+    std::vector<std::string> args{"--backend", "synthetic",      "--fabric", "h100-1gpu",
+                                  "-o",        path("box.json"), wrong[0],   wrong[1]};
+    const auto result = run(args);
+    EXPECT_EQ(result.code, 2) << wrong[0] << " " << wrong[1];
+    EXPECT_NE(result.err.find(wrong[0]), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(path("box.json")));
+  }
+}
+
+TEST_F(ProbeProgram, AnotherHiddenMachineIsNotResumed) {
+  ASSERT_EQ(run(synthetic(path("box.json"), {"--only", "launch*"})).code, 0);
+  const std::string before = text(path("box.json"));
+  const auto resume = [&](const std::string& option, const std::string& value) {
+    std::vector<std::string> args = synthetic(path("box.json"), {"--resume"});
+    const auto at = std::ranges::find(args, option);
+    if (at == args.end()) {
+      args.push_back(option);
+      args.push_back(value);
+    } else {
+      *(at + 1) = value;
+    }
+    return run(args);
+  };
+  for (const auto& [option, value, said] : std::vector<std::array<std::string, 3>>{
+           {"--seed", "8", "seed was 7 and is 8"},
+           {"--noise", "0.1", "noise was 0.02 and is 0.1"},
+           {"--set", "/nodes/0/model/clock=\"1 GHz\"", "set was none"}}) {
+    const auto result = resume(option, value);
+    EXPECT_EQ(result.code, 2) << option;
+    EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
+    EXPECT_EQ(text(path("box.json")), before);
+  }
+  EXPECT_EQ(resume("--seed", "7").code, 0);
+}
+
+TEST_F(ProbeProgram, TestsThatAreNotThereAndFilesThatWouldBeOneAreRefused) {
+  const auto none = run(synthetic(path("box.json"), {"--dry-run", "--only", "no such test"}));
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("--only"), std::string::npos) << none.err;
+  EXPECT_EQ(none.out, "");
+  for (const std::string& truth :
+       {path("box.json"), path("./box.json"), path("box.json.journal")}) {
+    const auto same = run(synthetic(path("box.json"), {"--truth", truth}));
+    EXPECT_EQ(same.code, 2) << truth;
+    EXPECT_NE(same.err.find("--truth"), std::string::npos) << same.err;
+    EXPECT_FALSE(std::filesystem::exists(path("box.json")));
+  }
+  // The machine that it is like is read, not written.
+  const std::string fabric = path("like.json");
+  std::filesystem::copy_file(std::string(WEFT_SOURCE_DIR) + "/configs/servers/h100-1gpu.json",
+                             fabric);
+  const std::string before = text(fabric);
+  const auto over =
+      run({"--backend", "synthetic", "--fabric", fabric, "-o", fabric, "--overwrite"});
+  EXPECT_EQ(over.code, 2);
+  EXPECT_EQ(text(fabric), before);
 }
 
 TEST_F(ProbeProgram, WithoutAGpuTheCudaBackendSaysSoInOneLine) {

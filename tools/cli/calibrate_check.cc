@@ -25,6 +25,11 @@ class CalibrateCheck final : public Command {
   int run(Io& io) override {
     std::vector<Bytes> sizes;
     Diagnostics diagnostics;
+    if (!keep_.empty() && leave_out_ != "sizes")
+      diagnostics.error(
+          {}, "--keep",
+          fmt::format("--leave-out {} keeps what is not left out in turn", leave_out_),
+          "--keep is of --leave-out sizes: leave one of them out");
     for (const std::string& text : keep_) {
       const auto size = parse_bytes(text);
       if (!size)
@@ -32,6 +37,7 @@ class CalibrateCheck final : public Command {
       else
         sizes.push_back(*size);
     }
+    if (keep_.empty()) sizes = {32_KiB, 1_MiB, 1_GiB};
     diagnostics.throw_if_errors();
     const CalibrateInput input = read_calibrate_input(flags_, io);
     const HoldOut found = leave_out_ == "groups" ? hold_out_groups(input.machine, input.data, {})
@@ -92,7 +98,7 @@ class CalibrateCheck final : public Command {
 
   CalibrateFlags flags_;
   std::string leave_out_ = "sizes";
-  std::vector<std::string> keep_{"32KiB", "1MiB", "1GiB"};
+  std::vector<std::string> keep_;
   bool json_ = false;
 };
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/calibrate_input.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "calibrate/import/import.hpp"
+#include "calibrate/measurement_merge.hpp"
+#include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
 #include "tools/cli/file_source.hpp"
 
@@ -14,7 +17,8 @@ namespace weft {
 namespace {
 
 // Of importers that yield measurements, the order in which they are tried.
-constexpr const char* kTried[] = {"nccl-tests", "nvbandwidth", "p2p", "perftest", "nccl-inspector"};
+constexpr const char* kTried[] = {"nccl-tests", "nvbandwidth",    "p2p",
+                                  "perftest",   "nccl-inspector", "moe-log"};
 
 const Importer* importer_named(std::string_view name) {
   for (const Importer* importer : importers())
@@ -22,9 +26,9 @@ const Importer* importer_named(std::string_view name) {
   return nullptr;
 }
 
-std::optional<Measurement> import_log(const Importer& importer, const std::string& text,
-                                      const std::string& path, const CalibrateFlags& flags,
-                                      std::vector<std::string>& notes, Diagnostics& out) {
+std::optional<MeasuredFile> import_log(const Importer& importer, const std::string& text,
+                                       const std::string& path, const CalibrateFlags& flags,
+                                       std::vector<std::string>& notes, Diagnostics& out) {
   ImportOptions options;
   options.name = std::filesystem::path(path).stem().string();
   options.force = flags.force;
@@ -35,15 +39,54 @@ std::optional<Measurement> import_log(const Importer& importer, const std::strin
   const std::size_t before = out.error_count();
   const Imported imported = importer.read(text, path, options, out);
   if (out.error_count() > before) return std::nullopt;
+  MeasuredFile found;
+  found.file = out.add_file(path);
   if (!imported.measurement.is_object()) {
-    out.error({}, path, fmt::format("{} found no measurement in it", importer.name));
+    out.error({.file = found.file}, {}, fmt::format("{} found no measurement in it", importer.name),
+              "see `weft import`");
     return std::nullopt;
   }
-  Measurement measurement = read_measurement(imported.measurement, out);
+  found.measurement = read_measurement(imported.measurement, out);
   if (out.error_count() > before) return std::nullopt;
-  for (const ImportNote& note : imported.notes)
+  std::size_t ignored = 0;
+  const ImportNote* first = nullptr;
+  for (const ImportNote& note : imported.notes) {
     if (note.kind == ImportNote::Kind::warning) notes.push_back(path + ": " + note.text);
-  return measurement;
+    if (note.kind != ImportNote::Kind::ignored || note.place.line == 0) continue;
+    if (ignored++ == 0) first = &note;
+  }
+  if (first != nullptr)
+    notes.push_back(fmt::format(
+        "{}:{}: {}{}", path, first->place.line, first->text,
+        ignored > 1 ? fmt::format("; {} more, see `weft import {}`", ignored - 1, importer.name)
+                    : std::string{}));
+  return found;
+}
+
+// What is JSON and no report of a tool: a measurement, another file of weft's, or neither.
+std::optional<MeasuredFile> read_document(const std::string& text, const std::string& path,
+                                          Diagnostics& out) {
+  MeasuredFile found;
+  const std::size_t before = out.error_count();
+  found.document = parse_json(text, path, out);
+  found.file = found.document.place.file;
+  if (out.error_count() > before) return std::nullopt;
+  const Json* kind = found.document.find("kind");
+  if (kind == nullptr || !kind->is_string()) {
+    out.error(found.document.place, {}, "this JSON is neither a measurement nor a tool's report",
+              "a file of kind \"measurement\", or what nccl-tests (-J), nvbandwidth (--json) or "
+              "NCCL's Inspector writes");
+    return std::nullopt;
+  }
+  if (kind->text != "measurement") {
+    out.error(kind->place, "/kind",
+              fmt::format("a file of kind \"{}\" holds no measurements", kind->text),
+              "weft-probe writes measurements, `weft import` makes them from logs");
+    return std::nullopt;
+  }
+  found.measurement = read_measurement(found.document, out);
+  if (out.error_count() > before) return std::nullopt;
+  return found;
 }
 
 }  // namespace
@@ -53,8 +96,10 @@ void add_calibrate_flags(CLI::App& app, CalibrateFlags& flags) {
                  "files of kind measurement, or logs and outputs that `weft import` reads")
       ->required();
   app.add_option("--fabric", flags.fabric, "the fabric or server that was measured")->required();
-  app.add_option("--as", flags.as,
-                 "nccl-tests, nvbandwidth, p2p or perftest; default: tried in turn")
+  app.add_option(
+         "--as", flags.as,
+         "the tool that wrote a log: " + join({std::begin(kTried), std::end(kTried)}, ", ") +
+             "; default: tried in turn")
       ->type_name("KIND");
   app.add_option("--collective", flags.collective, "what a log is of, where it does not say");
   app.add_option("--ranks", flags.ranks, "how many ranks took part, where a log does not say")
@@ -62,11 +107,13 @@ void add_calibrate_flags(CLI::App& app, CalibrateFlags& flags) {
   add_nccl_flags(app, flags.nccl, ": what the file says, or 2.27.7",
                  "; default: what the file says");
   app.add_flag("--force", flags.force, "uses a measurement that failed its own check");
+  app.add_flag("--other-gpus", flags.other_gpus,
+               "uses what was measured on other GPUs than the fabric has");
   add_set_option(app, flags.sets);
 }
 
-std::optional<Measurement> read_measured(const std::string& path, const CalibrateFlags& flags,
-                                         std::vector<std::string>& notes, Diagnostics& out) {
+std::optional<MeasuredFile> read_measured(const std::string& path, const CalibrateFlags& flags,
+                                          std::vector<std::string>& notes, Diagnostics& out) {
   Configs files(find_configs_root());
   const std::optional<std::string> text = read_capture(files, path, out);
   if (!text) return std::nullopt;
@@ -75,31 +122,51 @@ std::optional<Measurement> read_measured(const std::string& path, const Calibrat
     if (importer != nullptr) return import_log(*importer, *text, path, flags, notes, out);
     out.error({}, "--as",
               fmt::format("there is no importer \"{}\"{}", flags.as,
-                          did_you_mean(flags.as, {std::begin(kTried), std::end(kTried)})));
+                          did_you_mean(flags.as, {std::begin(kTried), std::end(kTried)})),
+              "one of " + join({std::begin(kTried), std::end(kTried)}, ", "));
     return std::nullopt;
   }
   Diagnostics trial;
   const Json document = parse_json(*text, path, trial);
-  const Json* kind = document.find("kind");
-  if (trial.ok() && kind != nullptr && kind->is_string() && kind->text == "measurement") {
-    const std::size_t before = out.error_count();
-    Measurement measurement = read_measurement(parse_json(*text, path, out), out);
-    if (out.error_count() > before) return std::nullopt;
-    return measurement;
-  }
+  const bool ours = document.find("kind") != nullptr && document.find("kind")->is_string();
+  if (ours) return read_document(*text, path, out);
   for (const char* name : kTried) {
     Diagnostics tried;
     std::vector<std::string> warnings;
-    auto found = import_log(*importer_named(name), *text, path, flags, warnings, tried);
-    if (found) {
-      notes.insert(notes.end(), warnings.begin(), warnings.end());
-      return found;
-    }
+    if (import_log(*importer_named(name), *text, path, flags, warnings, tried))
+      return import_log(*importer_named(name), *text, path, flags, notes, out);
   }
+  if (trial.ok()) return read_document(*text, path, out);
   // What the first importer says is the likeliest; run it again where its problems are kept.
   import_log(*importer_named(kTried[0]), *text, path, flags, notes, out);
   return std::nullopt;
 }
+
+namespace {
+
+// One machine, each number once.
+void put_together(std::vector<MeasuredFile>& files, const CalibrateFlags& flags,
+                  std::vector<std::string>& notes, Diagnostics& out) {
+  std::vector<Measurement*> parts;
+  std::vector<const Measurement*> read;
+  std::vector<Place> places;
+  for (MeasuredFile& file : files) {
+    parts.push_back(&file.measurement);
+    read.push_back(&file.measurement);
+    places.push_back({.file = file.file});
+  }
+  check_one_machine(read, places, out);
+  const std::vector<std::size_t> dropped = drop_repeated(parts);
+  for (std::size_t i = 0; i < dropped.size(); ++i) {
+    if (dropped[i] == 0) continue;
+    notes.push_back(fmt::format("{}: {} of its samples are in a file before it, each counts once",
+                                flags.files[i], dropped[i]));
+    // Positions no longer are those of the file.
+    files[i].document = Json{};
+  }
+}
+
+}  // namespace
 
 CalibrateInput read_calibrate_input(const CalibrateFlags& flags, Io& io) {
   Diagnostics diagnostics;
@@ -110,6 +177,7 @@ CalibrateInput read_calibrate_input(const CalibrateFlags& flags, Io& io) {
   answers.nodes = flags.nccl.nodes;
   answers.per_node = flags.nccl.per_node;
   answers.force = flags.force;
+  answers.other_gpus = flags.other_gpus;
   answers.release = read_nccl_release(flags.nccl.release, diagnostics);
   if (!flags.nccl.harness.empty()) {
     NcclHarness harness{};
@@ -121,25 +189,36 @@ CalibrateInput read_calibrate_input(const CalibrateFlags& flags, Io& io) {
   answers.environment = setup.environment;
   answers.algorithm = setup.algorithm;
   answers.protocol = setup.protocol;
-  std::vector<Measurement> measured;
+  std::vector<MeasuredFile> measured;
   for (const std::string& path : flags.files) {
     if (auto one = read_measured(path, flags, input.notes, diagnostics))
       measured.push_back(std::move(*one));
   }
   diagnostics.throw_if_errors();
+  put_together(measured, flags, input.notes, diagnostics);
   LoadedFabric loaded = load_fabric(flags.fabric, flags.sets, diagnostics);
-  const std::size_t per_server = loaded.fabric.types().front().gpus.size();
   input.machine = FitMachine(std::move(loaded.document));
-  for (const Measurement& one : measured)
-    add_measurement(one, per_server, answers, input.data, input.notes, diagnostics);
+  for (const MeasuredFile& one : measured)
+    add_measurement(one, loaded.fabric, answers, input.data, input.notes, diagnostics);
   diagnostics.throw_if_errors();
   io.err << diagnostics.text();
-  if (input.data.tables.empty() && input.data.copies.empty())
-    throw InputError("error: the files hold no table of collectives and no copies between GPUs\n");
+  if (input.data.tables.empty() && input.data.copies.empty() && input.data.kernels.empty()) {
+    std::string said =
+        "error: nothing in the files can be fitted: no table of collectives, no "
+        "copies between GPUs and no kernels\n";
+    for (const std::string& note : input.notes) said += "    " + note + "\n";
+    throw InputError(said);
+  }
   return input;
 }
 
-Calibration calibration_of(const std::string& fabric) {
+std::vector<std::string> pointers_of(const std::vector<std::string>& sets) {
+  std::vector<std::string> out;
+  for (const std::string& set : sets) out.push_back(resolved_pointer(set.substr(0, set.find('='))));
+  return out;
+}
+
+Calibration calibration_of(const std::string& fabric, const std::vector<std::string>& held) {
   Diagnostics out;
   Configs files(find_configs_root());
   std::optional<std::string> text;
@@ -154,21 +233,57 @@ Calibration calibration_of(const std::string& fabric) {
   out.throw_if_errors();
   std::optional<Calibration> found = read_calibration(document, out);
   out.throw_if_errors();
+  Loader loader(files, out);
+  const Json resolved = loader.load_component("fabric", fabric);
+  out.throw_if_errors();
+  check_calibration(*found, resolved, document.place, out);
+  for (Parameter& parameter : found->parameters) {
+    std::erase_if(parameter.pointers, [&](const std::string& pointer) {
+      return std::ranges::any_of(held, [&](const std::string& by) {
+        if (pointer.starts_with(by + "/"))
+          out.error({}, by, fmt::format("it replaces the {} that was calibrated", parameter.name),
+                    "set single values, or leave out --intervals");
+        return pointer == by;
+      });
+    });
+  }
+  out.throw_if_errors();
   return std::move(*found);
 }
 
-Calibration calibration_of_scenario(const std::string& path) {
+Calibration calibration_of_scenario(const std::string& path, const std::vector<std::string>& sets) {
   Diagnostics out;
   Configs files(find_configs_root());
   const std::optional<std::string> text = files.read(path);
   const Json document = text ? parse_json(*text, path, out) : Json{};
   const Json* fabric = document.find("fabric");
-  if (fabric != nullptr && fabric->find("use") != nullptr) fabric = fabric->find("use");
-  if (fabric == nullptr || !fabric->is_string() || !fabric->text.ends_with(".json"))
+  auto folder = std::filesystem::path(path).parent_path();
+  std::vector<std::string> held;
+  // The last that names the fabric counts; its own `set`, and what is set below it later, is held.
+  std::string name;
+  const auto named = [&](const Json& value) {
+    const Json* use = value.find("use") != nullptr ? value.find("use") : &value;
+    name = use->is_string() ? use->text : std::string{};
+    held.clear();
+    if (const Json* set = value.find("set"); set != nullptr)
+      for (const JsonMember& member : set->members) held.push_back(member.key);
+  };
+  if (fabric != nullptr) named(*fabric);
+  const std::vector<std::string> pointers = pointers_of(sets);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    constexpr std::string_view kFabric = "/fabric";
+    if (pointers[i] == kFabric) {
+      named(value_of(sets[i].substr(std::min(sets[i].size(), sets[i].find('=') + 1))));
+      folder.clear();  // paths of a command line are those of the current folder
+    } else if (pointers[i].starts_with(std::string(kFabric) + "/")) {
+      held.push_back(pointers[i].substr(kFabric.size()));
+    }
+  }
+  if (!name.ends_with(".json"))
     throw InputError(
-        "error: --intervals: the fabric of the scenario is not a file of `weft calibrate fit`\n");
-  const auto folder = std::filesystem::path(path).parent_path();
-  return calibration_of((folder / fabric->text).string());
+        "error: --intervals: the fabric of the scenario is not a file of `weft calibrate fit`\n"
+        "    name the file that `weft calibrate fit -o` wrote as its \"fabric\"\n");
+  return calibration_of((folder / name).string(), held);
 }
 
 }  // namespace weft

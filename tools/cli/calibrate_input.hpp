@@ -20,7 +20,7 @@ struct CalibrateFlags {
   std::optional<std::int64_t> ranks;
   NcclFlags nccl;
   std::vector<std::string> sets;
-  bool force = false;
+  bool force = false, other_gpus = false;
 };
 void add_calibrate_flags(CLI::App& app, CalibrateFlags& flags);
 
@@ -33,12 +33,17 @@ struct CalibrateInput {
 CalibrateInput read_calibrate_input(const CalibrateFlags& flags, Io& io);
 
 // Of a file of kind "measurement", or of a log or output that an importer understands.
-std::optional<Measurement> read_measured(const std::string& path, const CalibrateFlags& flags,
-                                         std::vector<std::string>& notes, Diagnostics& out);
+std::optional<MeasuredFile> read_measured(const std::string& path, const CalibrateFlags& flags,
+                                          std::vector<std::string>& notes, Diagnostics& out);
 
-// The calibration that a fabric reference holds: a path to a patch. Throws InputError when it is none.
-Calibration calibration_of(const std::string& fabric);
-// The same of a scenario file whose fabric is a patch.
-Calibration calibration_of_scenario(const std::string& path);
+// The calibration that a fabric reference holds: a path to a patch, whose fabric is still the one that was fitted. Values at
+// `held`, JSON pointers into the fabric, are set by somebody else and known: they have no interval. Throws InputError with all
+// problems.
+Calibration calibration_of(const std::string& fabric, const std::vector<std::string>& held);
+// The same of a scenario whose fabric is a patch, with what it and `sets` set held.
+Calibration calibration_of_scenario(const std::string& path, const std::vector<std::string>& sets);
+
+// The pointers of PTR=VALUE.
+std::vector<std::string> pointers_of(const std::vector<std::string>& sets);
 
 }  // namespace weft

@@ -13,16 +13,23 @@
 namespace weft {
 namespace {
 
-std::vector<Measurement> read_all(const std::vector<std::string>& files, Io& io) {
+struct ReadFiles {
+  std::vector<Measurement> parts;
+  std::vector<Place> places;
   Diagnostics diagnostics;
+};
+
+ReadFiles read_all(const std::vector<std::string>& files, Io& io) {
+  ReadFiles out;
   std::vector<std::string> notes;
-  std::vector<Measurement> out;
   for (const std::string& file : files) {
-    if (auto measured = read_measured(file, CalibrateFlags{}, notes, diagnostics))
-      out.push_back(std::move(*measured));
+    if (auto read = read_measured(file, CalibrateFlags{}, notes, out.diagnostics)) {
+      out.parts.push_back(std::move(read->measurement));
+      out.places.push_back({.file = read->file});
+    }
   }
-  diagnostics.throw_if_errors();
-  io.err << diagnostics.text();
+  out.diagnostics.throw_if_errors();
+  for (const std::string& note : notes) io.err << "note: " << note << "\n";
   return out;
 }
 
@@ -39,15 +46,14 @@ class CalibrateMerge final : public Command {
   }
 
   int run(Io& io) override {
-    const std::vector<Measurement> parts = read_all(files_, io);
+    ReadFiles read = read_all(files_, io);
     if (name_.empty()) name_ = std::filesystem::path(output_).stem().string();
-    Diagnostics diagnostics;
-    Measurement all = merge_measurements(parts, name_, diagnostics);
-    diagnostics.throw_if_errors();
-    io.err << diagnostics.text();
+    Measurement all = merge_measurements(read.parts, name_, read.diagnostics, read.places);
+    read.diagnostics.throw_if_errors();
+    io.err << read.diagnostics.text();
     if (anonymous_) anonymise(all);
     write_file(output_, to_text(write_measurement(all)) + "\n");
-    io.out = fmt::format("{}: {} files put together\n", output_, parts.size());
+    io.out = fmt::format("{}: {} files put together\n", output_, read.parts.size());
     return kOk;
   }
 
@@ -65,8 +71,9 @@ class CalibrateInspect final : public Command {
   }
 
   int run(Io& io) override {
-    const std::vector<Measurement> parts = read_all({file_}, io);
-    const MeasurementContents contents = inspect_measurement(parts.at(0));
+    const ReadFiles read = read_all({file_}, io);
+    io.err << read.diagnostics.text();
+    const MeasurementContents contents = inspect_measurement(read.parts.at(0));
     io.out = json_ ? to_text(to_json(contents)) + "\n" : text(contents);
     return kOk;
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft calibrate suggest: which few measurements would make a scenario's time surer.
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -28,7 +30,8 @@ class CalibrateSuggest final : public Command {
     const auto servers = static_cast<std::int64_t>(loaded.fabric.server_count());
     const FitMachine machine(std::move(loaded.document));
     const Calibration calibration =
-        fabric_.ends_with(".json") ? calibration_of(fabric_) : prior_calibration(machine);
+        fabric_.ends_with(".json") ? calibration_of(fabric_, {}) : prior_calibration(machine);
+    check_same_fabric(load_scenario(scenario_, {}, diagnostics), machine);
     RunContext context = run_models();
     context.explain = false;
     const auto predict = [&](const ValueChanges& changes) {
@@ -45,6 +48,28 @@ class CalibrateSuggest final : public Command {
   }
 
  private:
+  // What would be measured must be what the scenario runs on: the same parts at the same pointers.
+  void check_same_fabric(const Scenario& scenario, const FitMachine& machine) const {
+    const auto parts = [](const Json& document) {
+      std::vector<std::string> out;
+      for (const Parameter& p : find_parameters(document, {.copies = true, .kernels = true}))
+        for (const std::string& pointer : p.pointers) out.push_back(p.name + " " + pointer);
+      std::ranges::sort(out);
+      return out;
+    };
+    const Json* fabric = scenario.document.find("fabric");
+    if (fabric != nullptr && parts(*fabric) == parts(machine.document())) return;
+    Diagnostics out;
+    const std::uint32_t file = out.add_file(scenario_);
+    const Json* name = fabric != nullptr ? fabric->find("name") : nullptr;
+    out.error(
+        {.file = file}, "/fabric",
+        fmt::format("the scenario runs on {}, not on {}",
+                    name != nullptr && name->is_string() ? name->text : "another fabric", fabric_),
+        "name the scenario's fabric as --fabric, or a patch of it");
+    out.throw_if_errors();
+  }
+
   static Json to_json(const std::vector<SuggestedMeasurement>& found) {
     Json out = Json::object();
     out.set("weft", json_head());

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "calibrate/fit/patch.hpp"
 #include "calibrate/measurement.hpp"
 #include "calibrate/validate_case.hpp"
 #include "models/catalog.hpp"
@@ -147,6 +148,17 @@ std::string check_unresolved(Configs& files, const std::string& path, Diagnostic
   return "validation";
 }
 
+// What a patch says beside the values that it sets: `document` is the fabric that it makes.
+void check_patch(Configs& files, const std::string& path, const Json& document, Diagnostics& out) {
+  Diagnostics trial;
+  const Json patch = parse_json(files.read(path).value_or(""), path, trial);
+  const Json* kind = patch.find("kind");
+  if (kind == nullptr || kind->text != "patch" || patch.find("calibration") == nullptr) return;
+  const Json placed = parse_json(*files.read(path), path, out);
+  if (const auto calibration = read_calibration(placed, out))
+    check_calibration(*calibration, document, placed.place, out);
+}
+
 std::string check_file(Configs& files, const std::string& path, Diagnostics& out) {
   if (std::string kind = check_unresolved(files, path, out); !kind.empty()) return kind;
   Loader loader(files, out);
@@ -158,6 +170,7 @@ std::string check_file(Configs& files, const std::string& path, Diagnostics& out
   for (const Checker& checker : kCheckers) {
     if (checker.kind != kind) continue;
     read_on(out, [&](Diagnostics& more) { checker.check(document, more); });
+    check_patch(files, path, document, out);
     return kind;
   }
   out.error(document.find("kind")->place, "/kind",

@@ -185,15 +185,17 @@ class NcclTests final : public Command {
   std::vector<double> spreads(CollectiveKind kind, const std::vector<NodeId>& gpus,
                               const std::vector<NcclRow>& rows, const NcclSetup& setup,
                               Diagnostics& diagnostics) {
-    const Calibration calibration = calibration_of(fabric_);
+    const Calibration calibration = calibration_of(fabric_, pointers_of(sets_));
     std::vector<Bytes> sizes;
     for (const NcclRow& row : rows) sizes.push_back(row.bytes);
     const std::vector<std::string> given = sets_;
+    bool across = false;
     const std::vector<double> sd = propagate(calibration, [&](const ValueChanges& changes) {
       sets_ = given;
       for (const auto& [pointer, value] : changes)
         sets_.push_back(pointer + "=" + weft::to_text(value, 0));
       const Fabric changed = load(diagnostics);
+      across = node_count(changed, gpus) > 1;
       std::vector<double> out;
       for (const NcclRow& row : predict_nccl(changed, gpus, kind, sizes, setup))
         out.push_back(row.time.us());
@@ -202,11 +204,9 @@ class NcclTests final : public Command {
     sets_ = given;
     std::vector<double> out;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      MeasuredPoint point;
-      point.bytes = sizes[i];
-      point.across = flags_.nodes.value_or(1) > 1;
-      const double model = model_error(point) * calibration.scale;
-      out.push_back(interval_factor(calibration, std::sqrt(sd[i] * sd[i] + model * model)));
+      out.push_back(
+          interval_factor(calibration, sd[i],
+                          {.kind = PointKind::collective, .bytes = sizes[i], .across = across}));
     }
     return out;
   }

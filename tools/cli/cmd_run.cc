@@ -76,36 +76,53 @@ class RunCommand final : public Command {
   }
 
  private:
+  static PredictedThing thing_of(const JobReport& job, bool several) {
+    PredictedThing out{.bytes = Bytes{static_cast<std::int64_t>(job.bytes)}, .across = several};
+    if (!job.collective.empty())
+      out.kind = PointKind::collective;
+    else if (job.kind == "p2p")
+      out.kind = PointKind::copy;
+    return out;
+  }
+
   std::string answer(const Report& report, Diagnostics& diagnostics) const {
     if (!intervals_) return json_ ? to_text(to_json(report)) + "\n" : summary(report);
-    const Calibration calibration = calibration_of_scenario(scenario_);
+    const Calibration calibration = calibration_of_scenario(scenario_, options_.sets);
     RunContext context = run_models();
     context.explain = false;
     std::vector<double> times;
+    std::vector<PredictedThing> things;
     const std::vector<double> sd = propagate(calibration, [&](const ValueChanges& changes) {
       RunOptions changed = options_;
       for (const auto& [pointer, value] : changes)
         changed.sets.push_back("/fabric" + pointer + "=" + to_text(value, 0));
-      const Report one =
-          run_timed(load_scenario(scenario_, changed, diagnostics), context, diagnostics);
+      const Scenario scenario = load_scenario(scenario_, changed, diagnostics);
+      const Report one = run_timed(scenario, context, diagnostics);
       std::vector<double> out{one.time_s};
       for (const JobReport& job : one.jobs) out.push_back(job.time_s);
-      if (times.empty()) times = out;
+      if (!times.empty()) return out;
+      times = out;
+      std::int64_t servers = 0;
+      for (const ServerGroup& group : scenario.fabric.groups) servers += group.count;
+      const bool several = servers > 1;
+      for (const JobReport& job : one.jobs) things.push_back(thing_of(job, several));
+      things.insert(things.begin(),
+                    things.size() == 1 ? things[0] : PredictedThing{{}, {}, several});
       return out;
     });
     std::string text = summary(report);
     Json json = to_json(report);
     Json intervals = Json::object();
     const auto add = [&](const std::string& name, std::size_t i) {
-      const double factor = interval_factor(calibration, sd[i]);
+      const double factor = interval_factor(calibration, sd[i], things[i]);
       Json one = Json::object();
       one.set("low", times[i] / factor);
       one.set("high", times[i] * factor);
       intervals.set(name, std::move(one));
-      text += fmt::format("{}: 90 % {} to {}, from the calibrated values\n", name,
-                          seconds_text(times[i] / factor), seconds_text(times[i] * factor));
+      text += fmt::format("{}: 90 % {} to {}\n", name, seconds_text(times[i] / factor),
+                          seconds_text(times[i] * factor));
     };
-    text += "\n";
+    text += "\nof the calibrated values and of weft itself:\n";
     add("time", 0);
     for (std::size_t i = 0; i < report.jobs.size(); ++i) add(report.jobs[i].name, i + 1);
     json.set("intervals_90", std::move(intervals));

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +19,7 @@
 #include "calibrate/probe/synthetic.hpp"
 #include "sim/core/check.hpp"
 #include "tools/cli/cli.hpp"
+#include "tools/cli/output.hpp"
 #ifdef WEFT_HAS_CUDA
 #include "calibrate/probe/cuda/cuda_backend.hpp"
 #endif
@@ -51,7 +53,8 @@ std::string utc_now() {
 struct ProbeArguments {
   std::string backend, fabric, fault = "none", output, truth, name, only;
   std::vector<std::string> sets;
-  std::uint64_t seed = 1;
+  std::vector<std::string> of_synthetic;  // options that were given and mean nothing elsewhere
+  std::int64_t seed = 1;
   double noise = 0.02, pace = 0;
   bool dry_run = false, quick = false, resume = false, overwrite = false, anonymous = false;
 };
@@ -60,6 +63,18 @@ constexpr const char* kFooter =
     "Measures GPUs, their links, NCCL and kernels into a measurement file that `weft calibrate` "
     "fits. Changes no clock, mode or other setting.\n"
     "Several processes: start one per GPU by mpirun or torchrun; the first collects.";
+
+// As CLI::Range, which lets NaN pass.
+CLI::Validator number_between(double low, double high) {
+  return CLI::Validator(
+      [low, high](const std::string& text) {
+        double value = 0;
+        const bool good = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+        return good ? std::string{}
+                    : fmt::format("\"{}\" is no number from {} to {}", text, low, high);
+      },
+      fmt::format("{} to {}", low, high));
+}
 
 void declare(CLI::App& app, ProbeArguments& a) {
   app.set_version_flag("--version", std::string("weft-probe " WEFT_VERSION));
@@ -75,14 +90,16 @@ void declare(CLI::App& app, ProbeArguments& a) {
   app.add_flag("--anonymous", a.anonymous, "names of hosts, serial numbers and GUIDs stay out");
   app.add_option("--name", a.name, "of the measurement; default: the stem of the file");
   app.add_option("--fabric", a.fabric, "synthetic: the fabric or server that the machine is like");
-  app.add_option("--seed", a.seed, "synthetic: of the hidden parameters, the fault and the noise");
+  app.add_option("--seed", a.seed, "synthetic: of the hidden parameters, the fault and the noise")
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
+      ->type_name("0 and more");
   app.add_option("--noise", a.noise, "synthetic: relative deviation of tests and runs, 0.02")
-      ->check(CLI::Range(0.0, 0.5));
+      ->check(number_between(0, 0.5));
   app.add_option("--fault", a.fault, "synthetic: what is wrong with the machine")
       ->check(CLI::IsMember({"none", "slow-link", "half-width", "wrong-affinity"}));
   app.add_option("--truth", a.truth, "synthetic: also write the hidden machine, as a fabric");
   app.add_option("--pace", a.pace, "synthetic: seconds that every test really takes")
-      ->check(CLI::Range(0.0, 60.0));
+      ->check(number_between(0, 60));
   add_set_option(app, a.sets);
 }
 
@@ -104,16 +121,27 @@ class Probe {
     if (backend_->serve()) return kOk;
     const ProbeMachine machine = backend_->machine();
     const ProbePlan plan = make_plan(machine, {.quick = a_.quick, .only = a_.only});
+    if (plan.tests.empty() && !a_.only.empty())
+      throw InputError(
+          fmt::format("error: --only: no test of the plan matches \"{}\"\n"
+                      "    --dry-run without --only lists their names\n",
+                      a_.only));
     if (a_.dry_run) {
       out_ << plan_text(plan) << std::flush;
       return kOk;
     }
-    if (plan.tests.empty())
-      throw InputError(fmt::format("error: no test of the plan matches \"{}\"\n", a_.only));
     return measure(machine, plan);
   }
 
  private:
+  static bool same_path(const std::string& a, const std::string& b) {
+    if (a.empty() || b.empty()) return false;
+    std::error_code failed;
+    const auto x = std::filesystem::weakly_canonical(a, failed),
+               y = std::filesystem::weakly_canonical(b, failed);
+    return a == b || (!failed && x == y) || std::filesystem::equivalent(a, b, failed);
+  }
+
   void check() {
     Diagnostics out;
     if (a_.output.empty() && !a_.dry_run)
@@ -131,9 +159,18 @@ class Probe {
     if (synthetic && a_.fabric.empty())
       out.error({}, "--fabric", "a made-up machine needs a fabric",
                 "e.g. --fabric hgx-h100; see `weft list servers`");
-    if (!synthetic && !a_.fabric.empty())
-      out.error({}, "--fabric", "is of the synthetic backend", "leave it out");
+    for (const std::string& name : a_.of_synthetic)
+      if (!synthetic) out.error({}, name, "is of the synthetic backend", "leave it out");
+    const std::string journal = a_.output + ".journal";
+    for (const std::string& other : {a_.output, journal}) {
+      if (!a_.output.empty() && same_path(a_.truth, other))
+        out.error({}, "--truth", fmt::format("{} holds the measurement", other),
+                  "give the hidden machine a file of its own");
+    }
     out.throw_if_errors();
+    for (const std::string& written : {a_.output, journal, a_.truth}) {
+      if (!a_.output.empty() || written == a_.truth) refuse_overwriting(written, {a_.fabric});
+    }
   }
 
   void make_backend() {
@@ -141,7 +178,10 @@ class Probe {
       Diagnostics out;
       const LoadedFabric loaded = load_fabric(a_.fabric, a_.sets, out);
       auto backend = std::make_unique<SyntheticBackend>(
-          loaded.document, SyntheticOptions{a_.seed, a_.noise, fault_of(a_.fault), a_.pace}, out);
+          loaded.document,
+          SyntheticOptions{static_cast<std::uint64_t>(a_.seed), a_.noise, fault_of(a_.fault),
+                           a_.pace},
+          out);
       out.throw_if_errors();
       if (!a_.truth.empty() && !a_.dry_run) write_truth(backend->truth());
       source_ = fmt::format("synthetic machine like {}, seed {}", a_.fabric, a_.seed);
@@ -175,7 +215,15 @@ class Probe {
     head.sources[""] = fmt::format("measured: weft-probe {} on {}, {}", WEFT_VERSION, source_,
                                    head.date.substr(0, 10));
     head.hosts = machine.hosts;
-    if (a_.backend == "synthetic") head.setup["backend"] = "synthetic";
+    if (a_.backend == "synthetic") {
+      // A run that is resumed must be of the same hidden machine.
+      head.setup["backend"] = "synthetic";
+      head.setup["like"] = a_.fabric;
+      head.setup["seed"] = fmt::format("{}", a_.seed);
+      head.setup["noise"] = fmt::format("{}", a_.noise);
+      head.setup["fault"] = a_.fault;
+      if (!a_.sets.empty()) head.setup["set"] = fmt::format("{}", fmt::join(a_.sets, " "));
+    }
     // As nccl-tests says it: what is measured has the launches of one process in it, or of many.
     head.setup["nGpus"] = fmt::format("{}", machine.gpus_per_process);
     if (!machine.hosts.empty() && !machine.hosts[0].nccl.empty())
@@ -272,6 +320,9 @@ int parse_and_run(const std::vector<std::string>& args, std::ostream& out, std::
   } catch (const CLI::ParseError& problem) {
     throw InputError(fmt::format("error: {}\n    see `weft-probe --help`\n", problem.what()));
   }
+  for (const char* name :
+       {"--fabric", "--seed", "--noise", "--fault", "--truth", "--pace", "--set"})
+    if (app.get_option(name)->count() > 0) arguments.of_synthetic.emplace_back(name);
   return Probe(std::move(arguments), args, out, err).run();
 }
 

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must not be fitted, or not silently: rows without a prediction, other machines, numbers that cannot be, files that are
+// something else; and patches that were changed by hand.
+#include <gmock/gmock.h>
+
+#include "tests/cli/cli_test.hpp"
+
+namespace weft {
+namespace {
+
+using cli_test::document;
+using cli_test::Folder;
+using cli_test::import_log;
+using cli_test::number_at;
+using cli_test::Outcome;
+using cli_test::weft_cli;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string measurement(const std::string& body) {
+  return R"({"weft": {"schema": 1}, "kind": "measurement", "name": "m", "tool": "weft-probe",
+ )" + body +
+         R"(,
+ "sources": {"": "measured: by hand"}})";
+}
+
+// Copies of the size that fit a link well enough to be used beside what is refused.
+constexpr const char* kGoodCopies =
+    R"({"from": "gpu0", "to": "gpu1", "bytes": "256 MiB", "time": "690 us"},
+ {"from": "gpu1", "to": "gpu0", "bytes": "64 MiB", "time": "180 us"})";
+
+class Refused : public ::testing::Test {
+ protected:
+  Outcome fit(const std::string& body, const std::string& fabric = "hgx-h100",
+              const std::vector<std::string>& more = {}) {
+    std::vector<std::string> args{"calibrate", "fit", folder_.file("m.json", measurement(body)),
+                                  "--fabric", fabric};
+    args.insert(args.end(), more.begin(), more.end());
+    return weft_cli(args);
+  }
+  Folder folder_;
+};
+
+TEST_F(Refused, RowsWithoutAPredictionAreLeftOut) {
+  const Outcome outcome =
+      fit(R"("copies": [{"from": "gpu0", "to": "gpu0", "bytes": "64 MiB", "time": "100 us"},
+ )" + std::string(kGoodCopies) +
+          R"(], "kernels": [{"gpu": "gpu0", "test": "matmul", "time": "9 us"},
+ {"gpu": "gpu0", "test": "copy", "time": "9 us"},
+ {"gpu": "gpu0", "test": "matmul", "type": "int8", "m": 4096, "n": 4096, "k": 4096, "time": "9 us"}])");
+  ASSERT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("2 rows"));
+  EXPECT_THAT(outcome.out, HasSubstr("a copy within one device"));
+  EXPECT_THAT(outcome.out, HasSubstr("3 kernels without a size or in a type"));
+}
+
+TEST_F(Refused, NothingButRowsWithoutAPrediction) {
+  const Outcome copies =
+      fit(R"("copies": [{"from": "gpu0", "to": "gpu0", "bytes": "64 MiB", "time": "100 us"}])");
+  EXPECT_EQ(copies.code, kBadInput);
+  EXPECT_THAT(copies.err, HasSubstr("nothing in the files can be fitted"));
+  const Outcome kernels = fit(R"("kernels": [{"gpu": "gpu0", "test": "triad", "time": "100 us"}])");
+  EXPECT_EQ(kernels.code, kBadInput);
+  EXPECT_THAT(kernels.err, HasSubstr("triad of gpu0"));
+}
+
+TEST_F(Refused, KernelsAloneCanBeFitted) {
+  const Outcome outcome =
+      fit(R"("kernels": [{"gpu": "gpu0", "test": "copy", "bytes": "2 GiB", "time": "720 us"},
+ {"gpu": "gpu0", "test": "triad", "bytes": "3 GiB", "time": "1080 us"}])");
+  EXPECT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("memory_share"));
+}
+
+TEST_F(Refused, DevicesThatTheFabricLacksAreToldAllAtOnceWithTheirPlaces) {
+  const Outcome outcome =
+      fit(R"("copies": [{"from": "gpu0", "to": "gpu9", "bytes": "1 MiB", "time": "20 us"},
+ {"from": "nix", "to": "gpu1", "bytes": "1 MiB", "time": "20 us"}],
+ "kernels": [{"gpu": "gpu77", "test": "copy", "bytes": "1 GiB", "time": "100 us"}])");
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("m.json:2:36: error: /copies/0/to: the fabric has no \"gpu9\""));
+  EXPECT_THAT(outcome.err, HasSubstr("m.json:3:11: error: /copies/1/from"));
+  EXPECT_THAT(outcome.err, HasSubstr("m.json:4:22: error: /kernels/0/gpu"));
+  EXPECT_THAT(outcome.err, HasSubstr("it has gpu0, gpu1"));
+}
+
+TEST_F(Refused, SizesBeyondAnyMemory) {
+  for (const char* bytes : {"8000000000000000000 B", "1025 GiB"}) {
+    const Outcome outcome = fit(R"("copies": [{"from": "gpu0", "to": "gpu1", "bytes": ")" +
+                                std::string(bytes) + R"(", "time": "200 us"}],
+ "runs": [{"collective": "all_reduce", "ranks": 8, "samples":
+  [{"bytes": ")" + bytes + R"(", "time": "2 us", "algbw": "1 GB/s", "busbw": "1 GB/s"}]}])");
+    EXPECT_EQ(outcome.code, kBadInput) << bytes;
+    EXPECT_THAT(outcome.err, HasSubstr("m.json:2:53: error: /copies/0/bytes"));
+    EXPECT_THAT(outcome.err, HasSubstr("error: /runs/0/samples/0/bytes"));
+  }
+}
+
+TEST_F(Refused, MoreRanksOrServersThanThereAre) {
+  const auto run = [](int ranks) {
+    return R"("runs": [{"collective": "all_reduce", "ranks": )" + std::to_string(ranks) +
+           R"(, "samples":
+  [{"bytes": "1 MiB", "time": "50 us", "algbw": "1 GB/s", "busbw": "1 GB/s"}]}])";
+  };
+  const Outcome many = fit(run(16));
+  EXPECT_EQ(many.code, kBadInput);
+  EXPECT_THAT(many.err, HasSubstr("m.json:2:11: error: /runs/0: 16 ranks on 2 servers"));
+  EXPECT_EQ(fit(run(10'000'000), "hgx-h100+ib-ndr").code, kBadInput);
+  const Outcome packed = fit(run(9), "hgx-h100+ib-ndr", {"--nodes", "1"});
+  EXPECT_EQ(packed.code, kBadInput);
+  EXPECT_THAT(packed.err, HasSubstr("a server has 8 GPUs"));
+}
+
+TEST_F(Refused, OtherGpusThanTheFabricsUnlessTheyAreMeant) {
+  const std::string body = R"("hosts": [{"gpus": [{"device": 0, "product": "NVIDIA A100-SXM4-80GB"},
+  {"device": 1, "product": "NVIDIA A100-SXM4-80GB"}]}],
+ "copies": [)" + std::string(kGoodCopies) +
+                           "]";
+  const Outcome refused = fit(body);
+  EXPECT_EQ(refused.code, kBadInput);
+  EXPECT_THAT(refused.err, HasSubstr("m.json:2:"));
+  EXPECT_THAT(refused.err, HasSubstr("/hosts/0/gpus/0/product"));
+  EXPECT_THAT(refused.err, HasSubstr("h100-sxm5"));
+  EXPECT_THAT(refused.err, HasSubstr("--other-gpus"));
+  const Outcome meant = fit(body, "hgx-h100", {"--other-gpus"});
+  EXPECT_EQ(meant.code, kOk) << meant.err;
+  EXPECT_THAT(meant.out, HasSubstr("A100-SXM4-80GB"));
+  EXPECT_EQ(fit(body, "hgx-a100").code, kOk);
+  // A log of nccl-tests names them, too.
+  const Outcome log = weft_cli(
+      {"calibrate", "fit", import_log("h100-8gpu-allreduce-nvls.log"), "--fabric", "hgx-a100"});
+  EXPECT_EQ(log.code, kBadInput);
+  EXPECT_THAT(log.err, HasSubstr("H100 80GB HBM3"));
+}
+
+TEST_F(Refused, FilesThatAreNoMeasurements) {
+  const auto said = [&](const char* verb, const std::string& text) {
+    const std::string path = folder_.file("x.json", text);
+    return verb == std::string("fit") ? weft_cli({"calibrate", "fit", path, "--fabric", "hgx-h100"})
+                                      : weft_cli({"calibrate", verb, path});
+  };
+  for (const char* verb : {"fit", "inspect"}) {
+    const Outcome other = said(verb, R"({"weft": {"schema": 1}, "kind": "server", "name": "x"})");
+    EXPECT_EQ(other.code, kBadInput);
+    EXPECT_THAT(other.err, HasSubstr("x.json:1:33: error: /kind: a file of kind \"server\""));
+    const Outcome any = said(verb, R"({"a": 1})");
+    EXPECT_EQ(any.code, kBadInput);
+    EXPECT_THAT(any.err, HasSubstr("x.json:1:1: error: this JSON is neither a measurement"));
+    EXPECT_THAT(any.err, Not(HasSubstr("results")));
+  }
+}
+
+TEST_F(Refused, OneFileGivenTwiceCountsOnce) {
+  const std::string log = import_log("rtx4090-4gpu-p2p-driver-allreduce.log");
+  const auto patch = [&](const std::vector<std::string>& files) {
+    std::vector<std::string> args{"calibrate",      "fit",    "--fabric",
+                                  "pcie-rtx4090x8", "--set",  "/peer_access/pcie=all",
+                                  "--json",         "--date", "2026-01-01"};
+    args.insert(args.end(), files.begin(), files.end());
+    return weft_cli(args);
+  };
+  const Outcome once = patch({log}), twice = patch({log, log});
+  ASSERT_EQ(once.code, kOk) << once.err;
+  EXPECT_EQ(once.out, twice.out);
+  const Outcome said = weft_cli({"calibrate", "fit", log, log, "--fabric", "pcie-rtx4090x8",
+                                 "--set", "/peer_access/pcie=all"});
+  EXPECT_THAT(said.out, HasSubstr("42 of its samples are in a file before it"));
+}
+
+TEST_F(Refused, LogsOfSeveralMachinesInOne) {
+  const std::string a = import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),
+                    b = import_log("h100-8gpu-allreduce-nvls.log");
+  const std::string merged = folder_.path("all.json");
+  const Outcome merge = weft_cli({"calibrate", "merge", a, b, "-o", merged});
+  EXPECT_EQ(merge.code, kBadInput);
+  EXPECT_THAT(merge.err, HasSubstr("h100-8gpu-allreduce-nvls.log: error: "));
+  EXPECT_THAT(merge.err, HasSubstr("is of another machine"));
+  EXPECT_FALSE(std::filesystem::exists(merged));
+  const Outcome fitted =
+      weft_cli({"calibrate", "fit", a, b, "--fabric", "hgx-h100", "--other-gpus"});
+  EXPECT_EQ(fitted.code, kBadInput);
+  EXPECT_THAT(fitted.err, HasSubstr("is of another machine"));
+}
+
+TEST_F(Refused, KeepIsOfSizes) {
+  const Outcome outcome =
+      weft_cli({"calibrate", "check", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),
+                "--fabric", "pcie-rtx4090x8", "--leave-out", "groups", "--keep", "1MiB"});
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("--keep"));
+}
+
+// ---- patches
+
+class Patch : public Refused {
+ protected:
+  void SetUp() override {
+    path_ = folder_.path("node.json");
+    const Outcome written =
+        weft_cli({"calibrate", "fit", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),
+                  "--fabric", "pcie-rtx4090x8", "--set", "/peer_access/pcie=all", "-o", path_});
+    ASSERT_EQ(written.code, kOk) << written.err;
+    std::ifstream file(path_);
+    text_.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  // A copy in which the first `from` after `mark` is `to`.
+  std::string changed(const std::string& mark, const std::string& from, const std::string& to) {
+    std::string text = text_;
+    const std::size_t at = text.find(from, text.find(mark));
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    return folder_.file("changed.json", text);
+  }
+  std::string scenario(const std::string& name, const std::string& fabric) {
+    return folder_.file(name, R"({"weft": {"schema": 1}, "name": "s", "question": "how long?",
+ "fabric": )" + fabric + R"(, "nccl": {},
+ "jobs": [{"name": "a", "collective": "all_reduce", "size": "64 MiB", "gpus": 4}]})");
+  }
+  std::string path_, text_;
+};
+
+TEST_F(Patch, IsCheckedWhereItIsRead) {
+  EXPECT_EQ(weft_cli({"check", path_}).code, kOk);
+  struct Wrong {
+    const char *mark, *from, *to, *said;
+  };
+  for (const Wrong& wrong :
+       {Wrong{"\"calibration\"", "\"scale\": ", "\"scale\": -", "/scale"},
+        {"\"parameters\"", "\"prior_sd\": ", "\"prior_sd\": -", "/prior_sd"},
+        {"\"parameters\"", "\"low\": ", "\"low\": 9e9, \"x\": ", "x"},
+        {"\"parameters\"", "\"unit\": \"", "\"unit\": \"odd ", "is no unit"},
+        {"\"parameters\"", "\"state\": \"", "\"state\": \"odd ", "is no state"},
+        {"\"parameters\"", "\"/", "\"odd/", "is no JSON pointer"},
+        {"\"covariance\"", "[0.", "[-0.", "/calibration/covariance/0/0"},
+        {"\"residuals\"", "\"sd\": ", "\"sd\": -", "/residuals/0/sd"},
+        {"\"covariance\"", "[0.", "[1, 0.", "/calibration/covariance"}}) {
+    const Outcome outcome = weft_cli({"check", changed(wrong.mark, wrong.from, wrong.to)});
+    EXPECT_EQ(outcome.code, kBadInput) << wrong.to;
+    EXPECT_THAT(outcome.err + outcome.out, HasSubstr(wrong.said)) << wrong.to;
+  }
+}
+
+TEST_F(Patch, ValuesThatWereChangedByHandHaveNoInterval) {
+  const std::string path = changed("\"set\": {", " us\"", " ms\"");
+  const Outcome outcome = weft_cli({"nccl-tests", "all_reduce_perf", "--fabric", path, "-g", "4",
+                                    "-b", "1M", "-e", "1M", "--intervals"});
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("that was fitted"));
+  EXPECT_THAT(outcome.err, HasSubstr("changed.json:"));
+}
+
+TEST_F(Patch, OfAnotherFabricHasNoInterval) {
+  const std::string path = changed("\"use\"", "pcie-rtx4090x8", "dgx2");
+  const Outcome outcome =
+      weft_cli({"nccl-tests", "all_reduce_perf", "--fabric", path, "--intervals"});
+  EXPECT_EQ(outcome.code, kBadInput);
+}
+
+TEST_F(Patch, IntervalsNeedTheCalibratedFabric) {
+  const std::string calibrated = scenario("a.json", "\"node.json\"");
+  EXPECT_EQ(weft_cli({"run", calibrated, "--intervals"}).code, kOk);
+  for (const char* set : {"/fabric=pcie-rtx4090x8", "/fabric/use=pcie-rtx4090x8",
+                          R"(/fabric={"use": "pcie-rtx4090x8"})"}) {
+    const Outcome other = weft_cli({"run", calibrated, "--intervals", "--set", set});
+    EXPECT_EQ(other.code, kBadInput) << set;
+    EXPECT_THAT(other.err, HasSubstr("weft calibrate fit")) << set;
+  }
+  // The other way round: a patch that the command line names.
+  const std::string plain = scenario("b.json", "\"pcie-rtx4090x8\"");
+  EXPECT_EQ(weft_cli({"run", plain, "--intervals"}).code, kBadInput);
+  EXPECT_EQ(weft_cli({"run", plain, "--intervals", "--set", "/fabric=" + path_}).code, kOk);
+  const Outcome replaced =
+      weft_cli({"run", calibrated, "--intervals", "--set", "/fabric/nodes/0/model=rtx-4090"});
+  EXPECT_EQ(replaced.code, kBadInput);
+  EXPECT_THAT(replaced.err, HasSubstr("that was calibrated"));
+}
+
+// One interval, whoever asks; what is set is known and takes nothing from the others.
+TEST_F(Patch, RunAndNcclTestsGiveOneInterval) {
+  const std::string calibrated = scenario("a.json", "\"node.json\"");
+  const auto width = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args{"run", calibrated, "--intervals", "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Json report = document(weft_cli(args));
+    return number_at(report, {"intervals_90", "a", "high"}) /
+           number_at(report, {"intervals_90", "a", "low"});
+  };
+  const Json rows = document(weft_cli({"nccl-tests", "all_reduce_perf", "--fabric", path_, "-g",
+                                       "4", "-b", "64M", "-e", "64M", "--intervals", "--json"}));
+  EXPECT_NEAR(number_at(rows, {"rows", "0", "time_us_high"}) /
+                  number_at(rows, {"rows", "0", "time_us_low"}),
+              width({}), 0.02);
+  EXPECT_LE(width({"--set", R"(/fabric/links/0/link/efficiency=0.9)"}), width({}) + 1e-9);
+}
+
+TEST_F(Patch, SuggestionsAreForTheScenariosFabric) {
+  const std::string calibrated = scenario("a.json", "\"node.json\"");
+  EXPECT_EQ(weft_cli({"calibrate", "suggest", calibrated, "--fabric", path_}).code, kOk);
+  const Outcome other = weft_cli({"calibrate", "suggest", calibrated, "--fabric", "hgx-a100"});
+  EXPECT_EQ(other.code, kBadInput);
+  EXPECT_THAT(other.err, HasSubstr("a.json: error: /fabric: the scenario runs on"));
+}
+
+}  // namespace
+}  // namespace weft

@@ -16,23 +16,6 @@ constexpr std::string_view kPredicted = "#0072b2", kMeasured = "#d55e00";
 constexpr std::array<std::string_view, 7> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                    "#e69f00", "#56b4e9", "#000000"};
 
-std::string escape(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string head(double width, double height) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" "
@@ -42,7 +25,8 @@ std::string head(double width, double height) {
 }
 
 std::string text(double x, double y, std::string_view words, std::string_view more) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, more, escape(words));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, more,
+                     html_escape(words));
 }
 
 std::string line(double x1, double y1, double x2, double y2, std::string_view colour) {
@@ -54,6 +38,12 @@ std::string line(double x1, double y1, double x2, double y2, std::string_view co
 std::string dot(double x, double y, double radius, std::string_view colour) {
   return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:g}\" fill=\"{}\"/>\n", x, y, radius,
                      colour);
+}
+
+std::string ring(double x, double y, double radius, std::string_view colour) {
+  return fmt::format(
+      "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:g}\" fill=\"#ffffff\" stroke=\"{}\"/>\n", x, y,
+      radius, colour);
 }
 
 // A logarithmic axis between two powers of ten or two.
@@ -112,6 +102,19 @@ std::string panel_svg(const SweepPanel& panel, double left, double top, const Ex
     out += text(x.at(exponent), y.from + 11, size_text(exponent),
                 "text-anchor=\"middle\" font-size=\"8\" fill=\"#444\"");
   }
+  std::string above, below;
+  for (const SweepPoint& point : panel.points) {
+    if (!(point.low > 0)) continue;
+    const double across = x.at(std::log2(point.bytes));
+    const auto up = [&](double value) {
+      return y.at(std::clamp(std::log10(value), y.low, y.high));
+    };
+    above += fmt::format("{:.1f},{:.1f} ", across, up(point.high));
+    below = fmt::format("{:.1f},{:.1f} ", across, up(point.low)) + below;
+  }
+  if (!above.empty())
+    out += fmt::format("<polygon points=\"{}{}\" fill=\"{}\" fill-opacity=\"0.15\"/>\n", above,
+                       below, kPredicted);
   std::string points;
   for (const SweepPoint& point : panel.points) {
     points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ",
@@ -120,14 +123,33 @@ std::string panel_svg(const SweepPanel& panel, double left, double top, const Ex
   out += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
                      points, kPredicted);
   for (const SweepPoint& point : panel.points) {
-    out += dot(x.at(std::log2(point.bytes)), y.at(std::log10(point.measured)), 2, kMeasured);
+    const double across = x.at(std::log2(point.bytes)), up = y.at(std::log10(point.measured));
+    out += point.hollow ? ring(across, up, 2.2, kMeasured) : dot(across, up, 2, kMeasured);
   }
   return out;
 }
 
 }  // namespace
 
-std::string sweeps_svg(std::string_view title, const std::vector<SweepPanel>& panels) {
+std::string html_escape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string sweeps_svg(std::string_view title, const std::vector<SweepPanel>& panels,
+                       std::string_view unit) {
   Extent sizes;
   for (const SweepPanel& panel : panels) {
     for (const SweepPoint& point : panel.points) sizes.add(std::log2(point.bytes));
@@ -143,7 +165,8 @@ std::string sweeps_svg(std::string_view title, const std::vector<SweepPanel>& pa
       "<line x1=\"110\" y1=\"32\" x2=\"132\" y2=\"32\" stroke=\"{}\" "
       "stroke-width=\"1.5\"/>\n",
       kPredicted);
-  out += text(137, 35, "predicted; GB/s against bytes, both logarithmic", "fill=\"#222\"");
+  out += text(137, 35, fmt::format("predicted; {} against bytes, both logarithmic", unit),
+              "fill=\"#222\"");
   for (std::size_t i = 0; i < panels.size(); ++i) {
     out += panel_svg(panels[i], static_cast<double>(i % kPanelsPerRow) * kPanelWidth,
                      kTop + static_cast<double>(i / kPanelsPerRow) * kPanelHeight, sizes);
@@ -184,7 +207,7 @@ std::string scatter_svg(std::string_view title, std::string_view unit,
   out += fmt::format(
       "<text transform=\"translate(14 {:.1f}) rotate(-90)\" text-anchor=\"middle\" "
       "fill=\"#222\">predicted, {}</text>\n",
-      y.from + y.length / 2, escape(unit));
+      y.from + y.length / 2, html_escape(unit));
   for (std::size_t i = 0; i < series.size(); ++i) {
     const std::string_view colour = kColours[i % kColours.size()];
     const double at = 60 + 18 * static_cast<double>(i);
@@ -195,6 +218,106 @@ std::string scatter_svg(std::string_view title, std::string_view unit,
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2\" fill=\"{}\" fill-opacity=\"0.55\"/>\n",
           x.at(std::log10(point.measured)), y.at(std::log10(point.predicted)), colour);
     }
+  }
+  return out + "</svg>\n";
+}
+
+std::string errors_svg(std::string_view title, const std::vector<ScatterSeries>& series) {
+  constexpr double kWidth = 620, kHeight = 220, kLeft = 56, kHead = 36;
+  Extent sizes;
+  double most = 0.05;
+  for (const ScatterSeries& one : series) {
+    for (const SweepPoint& point : one.points) {
+      sizes.add(std::log2(point.bytes));
+      most = std::max(most, std::abs(std::log(point.predicted / point.measured)));
+    }
+  }
+  if (!(sizes.low < sizes.high)) sizes = {sizes.low - 1, sizes.low + 1};
+  most = std::min(std::ceil(most * 10) / 10 + 0.02, std::log(4.0));
+  const Axis x{sizes.low, sizes.high, kLeft, kWidth};
+  const Axis y{-most, most, kHead + kHeight, -kHeight};
+  std::string out = head(kLeft + kWidth + 190, kHead + kHeight + 40);
+  out += text(kLeft, 20, title, "font-size=\"13\" fill=\"#222\"");
+  std::vector<std::pair<double, double>> band;  // size, half-width
+  for (const ScatterSeries& one : series)
+    for (const SweepPoint& point : one.points)
+      if (point.high > 0)
+        band.emplace_back(std::log2(point.bytes), std::log(point.high / point.predicted));
+  std::ranges::sort(band);
+  std::string above, below;
+  for (std::size_t i = 0; i < band.size();) {
+    std::size_t end = i;
+    while (end < band.size() && band[end].first == band[i].first) ++end;
+    const double half = std::min(band[(i + end) / 2].second, most);
+    above += fmt::format("{:.1f},{:.1f} ", x.at(band[i].first), y.at(half));
+    below = fmt::format("{:.1f},{:.1f} ", x.at(band[i].first), y.at(-half)) + below;
+    i = end;
+  }
+  if (!above.empty())
+    out += fmt::format("<polygon points=\"{}{}\" fill=\"#eeeeee\"/>\n", above, below);
+  for (const double mark : {-0.75, -0.5, -0.25, -0.1, -0.05, 0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0}) {
+    const double at = std::log1p(mark);
+    const bool crowded = mark != 0 && std::abs(at) < most / 6;
+    if (std::abs(at) > most || crowded) continue;
+    out += line(x.from, y.at(at), x.from + x.length, y.at(at), mark == 0 ? "#888888" : "#dddddd");
+    out += text(x.from - 6, y.at(at) + 3, mark == 0 ? "0 %" : fmt::format("{:+.0f} %", 100 * mark),
+                "text-anchor=\"end\" font-size=\"9\" fill=\"#444\"");
+  }
+  for (int exponent = 0; exponent <= 40; exponent += 5) {
+    if (exponent < sizes.low || exponent > sizes.high) continue;
+    out += text(x.at(exponent), y.from + 14, size_text(exponent),
+                "text-anchor=\"middle\" fill=\"#444\"");
+  }
+  out += text(x.from + x.length / 2, y.from + 30, "bytes", "text-anchor=\"middle\" fill=\"#222\"");
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const std::string_view colour = kColours[i % kColours.size()];
+    const double at = 60 + 18 * static_cast<double>(i);
+    out += dot(x.from + x.length + 16, at - 3, 3, colour);
+    out += text(x.from + x.length + 26, at, series[i].name, "fill=\"#222\"");
+    for (const SweepPoint& point : series[i].points) {
+      const double error = std::clamp(std::log(point.predicted / point.measured), -most, most);
+      const double across = x.at(std::log2(point.bytes)), up = y.at(error);
+      out += point.hollow ? ring(across, up, 2.5, colour) : dot(across, up, 2.5, colour);
+    }
+  }
+  return out + "</svg>\n";
+}
+
+std::string whiskers_svg(std::string_view title, const std::vector<Whisker>& whiskers) {
+  constexpr double kLeft = 300, kWidth = 420, kRow = 18, kHead = 34;
+  double most = std::log(1.1);
+  for (const Whisker& one : whiskers)
+    most = std::max({most, std::abs(std::log(one.low)), std::abs(std::log(one.high))});
+  most = std::min(most * 1.05, std::log(10.0));
+  const Axis x{-most, most, kLeft, kWidth};
+  const double bottom = kHead + kRow * static_cast<double>(whiskers.size());
+  std::string out = head(kLeft + kWidth + 40, bottom + 34);
+  out += text(10, 20, title, "font-size=\"13\" fill=\"#222\"");
+  for (const double mark : {0.1, 0.2, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 5.0, 10.0}) {
+    const double at = std::log(mark);
+    if (std::abs(at) > most || (most > std::log(3.0) && std::abs(at) < 0.3 && mark != 1.0))
+      continue;
+    out += line(x.at(at), kHead - 4, x.at(at), bottom, mark == 1 ? "#888888" : "#dddddd");
+    out += text(x.at(at), bottom + 14, fmt::format("{:g}", mark),
+                "text-anchor=\"middle\" font-size=\"9\" fill=\"#444\"");
+  }
+  out += text(x.from + x.length / 2, bottom + 28, "over the value before",
+              "text-anchor=\"middle\" fill=\"#222\"");
+  for (std::size_t i = 0; i < whiskers.size(); ++i) {
+    const Whisker& one = whiskers[i];
+    const double at = kHead + kRow * (static_cast<double>(i) + 0.5);
+    const std::string_view colour = one.known ? kPredicted : "#aaaaaa";
+    const auto across = [&](double value) {
+      return x.at(std::clamp(std::log(value), -most, most));
+    };
+    out += text(kLeft - 10, at + 3, one.name,
+                fmt::format("text-anchor=\"end\" fill=\"{}\"", one.known ? "#222" : "#888"));
+    out += fmt::format(
+        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
+        "stroke-width=\"2\"/>\n",
+        across(one.low), at, across(one.high), at, colour);
+    out +=
+        one.known ? dot(across(one.value), at, 4, colour) : ring(across(one.value), at, 4, colour);
   }
   return out + "</svg>\n";
 }

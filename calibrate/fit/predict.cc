@@ -167,6 +167,7 @@ std::vector<MeasuredPoint> measured_points(const FitData& data) {
          .kind = copy.quantity == CopyQuantity::latency ? PointKind::latency : PointKind::copy,
          .bytes = copy.bytes,
          .across = false,
+         .rate = copy.quantity == CopyQuantity::rate,
          .measured = copy.value,
          .spread = copy.spread,
          .refused = copy.refused});

@@ -79,6 +79,7 @@ struct MeasuredPoint {
   PointKind kind = PointKind::collective;
   Bytes bytes{0};
   bool across = false;  // servers
+  bool rate = false;    // GB/s; otherwise us
   double measured = 0, spread = 0;
   double alike = 1;  // rows that share what weft is off by: copies of one size
   std::string refused;

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include "calibrate/fit/check.hpp"
+#include "calibrate/fit/page.hpp"
 #include "tools/cli/calibrate_input.hpp"
+#include "tools/cli/output.hpp"
 
 namespace weft {
 namespace {
@@ -19,6 +21,10 @@ class CalibrateCheck final : public Command {
     app.add_option("--keep", keep_, "sizes that are fitted, default 32 KiB, 1 MiB and 1 GiB")
         ->delimiter(',')
         ->type_name("SIZE,...");
+    app.add_option("--page", page_,
+                   "writes curves and errors of what was left out, and the parameters of a fit to "
+                   "everything, as a page")
+        ->type_name("FILE.html");
     add_json_flag(app, json_);
   }
 
@@ -39,6 +45,9 @@ class CalibrateCheck final : public Command {
     }
     if (keep_.empty()) sizes = {32_KiB, 1_MiB, 1_GiB};
     diagnostics.throw_if_errors();
+    std::vector<std::string> read = flags_.files;
+    read.push_back(flags_.fabric);
+    refuse_overwriting(page_, read);
     const CalibrateInput input = read_calibrate_input(flags_, io);
     const HoldOut found = leave_out_ == "groups" ? hold_out_groups(input.machine, input.data, {})
                           : leave_out_ == "collectives"
@@ -50,11 +59,26 @@ class CalibrateCheck final : public Command {
           "    --keep sizes that were measured, or --leave-out the other of sizes and groups\n",
           leave_out_));
     }
+    if (!page_.empty()) write_page(input, found);
     io.out = json_ ? to_text(to_json(found)) + "\n" : text(input, found);
     return kOk;
   }
 
  private:
+  void write_page(const CalibrateInput& input, const HoldOut& found) const {
+    const FitResult fitted = fit(input.machine, input.data, {});
+    write_file(page_,
+               calibration_page({.title = flags_.fabric + ", predicted without what was left out",
+                                 .fabric = flags_.fabric,
+                                 .instrument = input.data.instrument,
+                                 .notes = input.notes,
+                                 .fitted = &fitted,
+                                 .left_out = &found,
+                                 .how = leave_out_ == "sizes"    ? "all sizes but those kept"
+                                        : leave_out_ == "groups" ? "each number of ranks in turn"
+                                                                 : "each collective in turn"}));
+  }
+
   Json to_json(const HoldOut& found) const {
     Json out = Json::object();
     out.set("weft", json_head());
@@ -97,7 +121,7 @@ class CalibrateCheck final : public Command {
   }
 
   CalibrateFlags flags_;
-  std::string leave_out_ = "sizes";
+  std::string leave_out_ = "sizes", page_;
   std::vector<std::string> keep_;
   bool json_ = false;
 };

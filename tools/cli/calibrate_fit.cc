@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "calibrate/fit/faults.hpp"
+#include "calibrate/fit/page.hpp"
 #include "calibrate/fit/patch.hpp"
 #include "sim/core/loader.hpp"
 #include "tools/cli/calibrate_input.hpp"
@@ -32,6 +33,8 @@ class CalibrateFit final : public Command {
     app.add_option("-o,--output", output_, "writes the patch")->type_name("PATCH.json");
     app.add_option("--name", name_, "of the patch; default: the stem of its file");
     app.add_option("--date", date_, "of the measurement; default: today");
+    app.add_option("--page", page_, "writes curves, errors and parameters as a page")
+        ->type_name("FILE.html");
     add_json_flag(app, json_);
   }
 
@@ -39,6 +42,9 @@ class CalibrateFit final : public Command {
     std::vector<std::string> read = flags_.files;
     read.push_back(flags_.fabric);
     refuse_overwriting(output_, read);
+    refuse_overwriting(page_, read);
+    if (!page_.empty() && page_ == output_)
+      throw InputError("error: --page: the patch goes into that file\n    name another one\n");
     const CalibrateInput input = read_calibrate_input(flags_, io);
     std::vector<FoundFault> faults;
     const FitResult fitted = fit_and_find_faults(input.machine, input.data, FitOptions{}, faults);
@@ -63,7 +69,15 @@ class CalibrateFit final : public Command {
           failed || base.empty() ? std::filesystem::absolute(head.base).string() : base.string();
     }
     const Json patch = write_patch(head, fitted);
-    if (!output_.empty()) write_file(output_, to_text(patch) + "\n");
+    std::vector<OutputFile> files;
+    if (!output_.empty()) files.push_back({output_, to_text(patch) + "\n"});
+    if (!page_.empty())
+      files.push_back({page_, calibration_page({.title = head.name + ", as measured",
+                                                .fabric = flags_.fabric,
+                                                .instrument = input.data.instrument,
+                                                .notes = input.notes,
+                                                .fitted = &fitted})});
+    write_files(files);
     io.out = json_ ? to_text(patch) + "\n" : text(input, fitted, io);
     return kOk;
   }
@@ -101,13 +115,14 @@ class CalibrateFit final : public Command {
       out += "note: " + fitted.notes[i] + "\n";
     if (fitted.notes.size() > kMostNotes)
       out += fmt::format("and {} more, see --json\n", fitted.notes.size() - kMostNotes);
-    if (!output_.empty())
-      out += fmt::format("\n{} {}\n", paint("written:", Colour::bold, io.colour), output_);
+    for (const std::string& written : {output_, page_})
+      if (!written.empty())
+        out += fmt::format("\n{} {}\n", paint("written:", Colour::bold, io.colour), written);
     return out;
   }
 
   CalibrateFlags flags_;
-  std::string output_, name_, date_;
+  std::string output_, page_, name_, date_;
   bool json_ = false;
 };
 

@@ -122,6 +122,8 @@ try {
   await slide('global_batch', 9);
   await page.waitForSelector('.results .warning');
   check('too long is told with an estimate', /million operations, about \d+ s/.test(await page.textContent('.results .warning')), await page.textContent('.results .warning'));
+  await page.waitForTimeout(1000);
+  check('and goes on being told', (await page.$$('.results .warning')).length === 1 && (await page.$('.stale')) !== null);
   await page.click('#reset');
   await whole();
   check('back at the start the first answer is back', (await time()) === first);

@@ -76,8 +76,25 @@ TEST(Serve, TheEstimateGrowsWithTheWork) {
   EXPECT_GT(estimate(large, 80).seconds, 50 * estimate(small, 80).seconds);
   Question quick = large;
   quick.quick = true;
-  EXPECT_LT(estimate(quick, 80).operations, estimate(large, 80).operations);
+  EXPECT_LT(estimate(quick, 80).seconds, estimate(large, 80).seconds);
   EXPECT_GT(estimate(large, 800).operations, estimate(large, 80).operations);
+}
+
+// The count that a refusal names is that of the run, so that people can believe it.
+TEST(Serve, TheEstimateCountsWhatRuns) {
+  Answerer answerer(choices(), {}, {});
+  for (const char* text :
+       {R"({"global_batch": 16})", R"({"tp": 4, "dp": 4, "global_batch": 32})",
+        R"({"model": "llama-3-8b", "tp": 2, "pp": 8, "dp": 4, "global_batch": 32})",
+        R"({"model": "mixtral-8x7b", "tp": 1, "pp": 4, "dp": 16, "ep": 8, "global_batch": 64})"}) {
+    const HttpReply reply = answerer.answer(text);
+    ASSERT_EQ(reply.status, 200) << reply.body.substr(0, 300);
+    const Json json = json_of(reply);
+    const double counted = json.find("report")->find("events")->number;
+    const double expected = json.find("estimate")->find("operations")->number;
+    EXPECT_LT(expected / counted, 2) << text;
+    EXPECT_GT(expected / counted, 0.5) << text;
+  }
 }
 
 TEST(Serve, WhatIsTooLongIsRefusedBeforeOrWhileItRuns) {

@@ -28,12 +28,13 @@ export interface State {
   estimate?: Estimate;
   busy: boolean;
   whole: boolean; // with what limits it
+  late: string; // why it is not, when that takes too long
 }
 
 const kRestMs = 350;
 
 export function useAnswer(question: Question): State {
-  const [state, setState] = useState<State>({ problems: [], busy: true, whole: false });
+  const [state, setState] = useState<State>({ problems: [], busy: true, whole: false, late: '' });
   const wanted = useRef<{ question: Question; quick: boolean } | null>(null);
   const under = useRef(false);
 
@@ -45,7 +46,13 @@ export function useAnswer(question: Question): State {
       wanted.current = null;
       setState((s) => ({ ...s, busy: true }));
       const result = await ask(asked.question, asked.quick);
-      setState((s) => ({ ...s, ...result, busy: wanted.current !== null, whole: !asked.quick && result.problems.length === 0 }));
+      // The quick answer stands when only the whole one takes too long.
+      const tooLong = !asked.quick && result.problems.length > 0 && result.estimate !== undefined;
+      setState((s) => {
+        const late = tooLong && s.good?.question === asked.question;
+        const shown = late ? { problems: [], late: result.problems[0]!.fact } : { ...result, late: '' };
+        return { ...s, ...shown, busy: wanted.current !== null, whole: !asked.quick && result.problems.length === 0 };
+      });
     }
     under.current = false;
   };

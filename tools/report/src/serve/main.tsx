@@ -96,7 +96,8 @@ function App({ choices }: { choices: Choices }) {
                 {pinned && <Pinned pinned={pinned} now={good} />}
               </Section>
               <Training run={good.report} palette={palette} />
-              {state.whole ? <Limits run={good.report} palette={palette} /> : null}
+              {state.whole && <Limits run={good.report} palette={palette} />}
+              {state.late && <p class="warning" id="late">What limits it is not shown: {state.late}</p>}
               <Share scenario={good.scenario} />
             </div>
           )}

@@ -131,6 +131,11 @@ try {
   if (pictures) {
     await page.click('#pin');
     await settled(() => slide('bandwidth', -2));
+    await page.evaluate(() => {
+      document.activeElement.blur();
+      for (const part of [document.documentElement, document.querySelector('.controls')]) part.scrollTo({ top: 0, behavior: 'instant' });
+    });
+    await page.waitForTimeout(200);
     await page.screenshot({ path: join(pictures, 'serve.png') });
     await page.screenshot({ path: join(pictures, 'serve-whole.png'), fullPage: true });
     await page.click('.theme');

@@ -2,9 +2,11 @@
 #include "tools/serve/answer.hpp"
 
 #include <set>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
+#include "tools/cli/cli.hpp"
 #include "tools/cli/simulate.hpp"
 #include "tools/serve/estimate.hpp"
 
@@ -108,6 +110,14 @@ TEST(Serve, WhatIsTooLongIsRefusedBeforeOrWhileItRuns) {
       R"({"model": "llama-3-8b", "tp": 2, "pp": 1, "dp": 32, "global_batch": 64, "quick": true})");
   EXPECT_EQ(within.status, 422) << within.body.substr(0, 300);
   EXPECT_NE(within.body.find("stopped after"), std::string::npos) << within.body;
+}
+
+// Nothing is plugged into this program.
+TEST(Serve, WithoutALibraryItSaysSo) {
+  std::ostringstream out, err;
+  EXPECT_EQ(run_cli({"serve"}, out, err), kMissing);
+  EXPECT_NE(err.str().find("was not built"), std::string::npos) << err.str();
+  EXPECT_EQ(out.str(), "");
 }
 
 TEST(Serve, AStopEndsWhatIsComputed) {

@@ -66,7 +66,8 @@ class Check {
       seen.try_emplace(m_.devices[d].product, fmt::format("/devices/{}/product", d));
     for (const auto& [product, pointer] : seen) {
       if (product.empty() || models.empty() ||
-          std::ranges::any_of(models, [&](const auto& model) { return same_gpu(product, model); }))
+          std::ranges::any_of(
+              models, [&, &name = product](const auto& model) { return same_gpu(name, model); }))
         continue;
       const std::string fact =
           fmt::format("it was measured on \"{}\", the fabric has {}", product,

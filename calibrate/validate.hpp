@@ -116,6 +116,8 @@ struct ValidationContext {
       fabric;
   // Runs a scenario of one training job on a fabric that `fabric` gave. Training records fail without it.
   std::function<TrainingAnswer(const Fabric& fabric, const Json& scenario)> train;
+  // The report of a scenario, or of one in a file, with changes by pointer. Records of congestion fail without it.
+  std::function<Json(const Json& scenario, const Json& changes)> report;
   std::function<void(const std::string& record)> progress;  // may be empty
   unsigned threads = 1;
 };

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/validate_roce.hpp"
 #include "calibrate/validate_rows.hpp"
 #include "calibrate/validate_train_read.hpp"
 #include "models/nccl/library.hpp"
@@ -49,10 +50,10 @@ class RecordReader {
     }
     read_source();
     if (!read_case()) return std::nullopt;
-    const bool read = record_.kind == CaseKind::train
-                          ? read_train_rows(json_, pointer_, record_, out_)
-                          : read_rows(json_, pointer_, record_, out_);
-    if (!read) return std::nullopt;
+    const auto read_table = record_.kind == CaseKind::train  ? read_train_rows
+                            : record_.kind == CaseKind::roce ? read_roce_rows
+                                                             : read_rows;
+    if (!read_table(json_, pointer_, record_, out_)) return std::nullopt;
     return std::move(record_);
   }
 
@@ -121,7 +122,10 @@ class RecordReader {
     } else if (name == "train") {
       record_.kind = CaseKind::train;
       read_train_case(*ask, here, record_.train, out_);
-    } else if (name == "moe" || name == "roce") {
+    } else if (name == "roce") {
+      record_.kind = CaseKind::roce;
+      read_roce_case(*ask, here, record_.roce, out_);
+    } else if (name == "moe") {
       out_.error(kind->place, config_detail::child(here, "kind"),
                  fmt::format("not yet: cases of kind \"{}\"", name),
                  "leave the record out until then");
@@ -129,8 +133,8 @@ class RecordReader {
       out_.error(kind != nullptr ? kind->place : ask->place, config_detail::child(here, "kind"),
                  name.empty() ? std::string("a case needs its kind")
                               : fmt::format("\"{}\" is not a kind of case{}", name,
-                                            did_you_mean(name, {"nccl", "p2p", "train"})),
-                 "one of nccl, p2p, train");
+                                            did_you_mean(name, {"nccl", "p2p", "train", "roce"})),
+                 "one of nccl, p2p, train, roce");
     }
     return out_.error_count() == before;
   }

@@ -13,6 +13,7 @@
 // question and which column is the answer. Other keys of a record are for people and are not read.
 //
 // Training.  validate_train_case.hpp.
+// Congestion. validate_roce_case.hpp.
 // Rows.      A column bytes or message_bytes is the size of a row; n_gpus or n_nodes is its number of ranks or servers.
 // Times.     nccl rows are compared as times: busbw and algbw are turned into the time they were computed from.
 // Rounding.  A printed value that stands for a range wider than +-5 % (0.07 printed with two decimals) is not compared.
@@ -25,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/validate_roce_case.hpp"
 #include "calibrate/validate_train_case.hpp"
 #include "models/nccl/predict.hpp"
 #include "sim/core/config.hpp"
@@ -116,10 +118,11 @@ struct CaseRow {
   std::optional<std::int64_t> gpus_per_node;
   std::string src, dst;                     // p2p: names or positions of GPUs
   std::int64_t gpus = 0, global_batch = 0;  // train
-  double measured = 0;                      // us or GB/s; train: in the unit of the measure
+  Json set;                                 // roce: changes to the scenario
+  double measured = 0;                      // us or GB/s; train, roce: in the unit of the measure
 };
 
-enum class CaseKind { nccl, p2p, train };
+enum class CaseKind { nccl, p2p, train, roce };
 
 struct ValidationRecord {
   std::string id, set;
@@ -127,6 +130,7 @@ struct ValidationRecord {
   NcclCase nccl;
   P2pCase p2p;
   TrainCase train;
+  RoceCase roce;
   std::vector<Via> via;     // p2p: in the order of preference; empty: what the runtime does
   Quantity quantity{};      // of `measured`; nccl rows still hold what was printed
   bool degraded = false;    // a set-up with a fault: shown, no target
@@ -138,8 +142,19 @@ struct ValidationRecord {
   std::string reason;                              // why weft is off, as far as is known
   Place place;
 
-  const std::string& fabric() const {
-    return kind == CaseKind::nccl ? nccl.fabric : kind == CaseKind::p2p ? p2p.fabric : train.fabric;
+  // Empty for a scenario, which brings its own.
+  std::string fabric() const {
+    switch (kind) {
+      case CaseKind::nccl:
+        return nccl.fabric;
+      case CaseKind::p2p:
+        return p2p.fabric;
+      case CaseKind::train:
+        return train.fabric;
+      case CaseKind::roce:
+        break;
+    }
+    return {};
   }
 };
 

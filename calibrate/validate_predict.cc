@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/validate_roce.hpp"
 #include "calibrate/validate_train.hpp"
 #include "models/catalog.hpp"
 #include "models/nccl/predict.hpp"
@@ -186,6 +187,7 @@ RecordResult predict_record(const ValidationRecord& record, const ValidationCont
   RecordResult out;
   out.record = &record;
   if (record.kind == CaseKind::train) return predict_training(record, context);
+  if (record.kind == CaseKind::roce) return predict_roce(record, context);
   const bool bandwidth = record.kind == CaseKind::p2p && record.p2p.quantity == Quantity::bandwidth;
   out.unit = bandwidth ? "GB/s" : "us";
   try {

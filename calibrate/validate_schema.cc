@@ -64,6 +64,16 @@ Json train_schema() {
   return out;
 }
 
+Json roce_schema() {
+  Json out = case_schema<RoceCase>("roce");
+  Json& properties = *out.find("properties");
+  const std::string text = properties.find("scenario")->find("description")->text;
+  properties.set("scenario", described(any_of({config_detail::schema_type("string"),
+                                               config_detail::schema_type("object")}),
+                                       text));
+  return out;
+}
+
 Json record_schema() {
   const Json text = config_detail::schema_type("string"),
              flag = config_detail::schema_type("boolean"),
@@ -71,9 +81,9 @@ Json record_schema() {
   Json properties = Json::object();
   properties.set("id", described(text, "names the record; rows are id@row"));
   properties.set("set", described(text, "the set whose figures it counts in"));
-  properties.set("weft",
-                 described(any_of({case_schema<NcclCase>("nccl"), p2p_schema(), train_schema()}),
-                           "how to ask weft for the same"));
+  properties.set("weft", described(any_of({case_schema<NcclCase>("nccl"), p2p_schema(),
+                                           train_schema(), roce_schema()}),
+                                   "how to ask weft for the same"));
   properties.set("degraded", described(flag, "a set-up with a fault: shown, no target"));
   properties.set("held_out", described(flag, "its machine took no part in fitting"));
   properties.set("reason", described(text, "why weft is off, as far as is known"));

@@ -13,7 +13,8 @@
 namespace weft {
 namespace {
 
-Time picoseconds(double seconds) { return {static_cast<std::int64_t>(seconds * 1e12 + 0.5)}; }
+// What is beyond the clock never ends.
+Time picoseconds(double seconds) { return {units_detail::rounded(seconds * 1e12)}; }
 
 // Between the two nearest of a sorted sample, as numpy does by default.
 double percentile(const std::vector<double>& sorted, double share) {

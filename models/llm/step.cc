@@ -17,7 +17,8 @@ constexpr std::array<std::string_view, kLabels - kDimensions> kWorkNames{"forwar
 
 std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
 Bytes whole(double bytes) { return {static_cast<std::int64_t>(bytes + 0.5)}; }
-Time picoseconds(double seconds) { return {static_cast<std::int64_t>(seconds * 1e12 + 0.5)}; }
+// What is beyond the clock never ends.
+Time picoseconds(double seconds) { return {units_detail::rounded(seconds * 1e12)}; }
 
 }  // namespace
 

@@ -195,6 +195,7 @@ void Engine::mark(std::uint32_t q, Packet& packet) {
   const EcnSpec& ecn = specs_[q].ecn;
   const auto queued = static_cast<std::int64_t>(queue(q, packet.traffic_class).charge);
   if (queued <= ecn.kmin) return;
+  if (ecn.roots && waits_for_credit(q, packet.traffic_class)) return;
   if (queued < ecn.kmax) {
     const double chance = ecn.pmax * static_cast<double>(queued - ecn.kmin) /
                           static_cast<double>(ecn.kmax - ecn.kmin);
@@ -210,6 +211,15 @@ void Engine::mark(std::uint32_t q, Packet& packet) {
 }
 
 // ---- credits
+
+// For what it sent last, or for what is next: its credit is not back by now, be it known when it will be or not.
+bool Engine::waits_for_credit(std::uint32_t p, std::uint8_t c) const {
+  const Gate& far = gates_[p * options_.classes + c];
+  if (far.waited != 0) return true;
+  if (far.starved == 0) return false;
+  return (ports_[p].held & bit(c)) != 0 ||
+         packets_[queues_[p * options_.classes + c].head].when > now_;
+}
 
 void Engine::collect(Gate& gate, Time when) {
   while (gate.returns != kNone && returns_[gate.returns].when <= when) {
@@ -240,7 +250,7 @@ bool Engine::take_credit(std::uint32_t p, std::uint8_t c, std::uint32_t charge, 
     if (far.charge < needed) return false;
     far.charge -= needed;
     if (far.starved != 0) --nodes_[ports_[p].to].eager;
-    far.starved = 0;
+    far.waited = std::exchange(far.starved, std::uint8_t{0});
     return true;
   };
   if (take()) return true;

@@ -144,6 +144,7 @@ struct Gate {
                 returns_tail = kNone;  // credit: on their way back, in order of time
   std::uint8_t paused = 0;             // pause: PAUSE was sent and not yet taken back
   std::uint8_t starved = 0;            // credit: the sender waits
+  std::uint8_t waited = 0;             // credit: for what it sent last it had to wait
 };
 
 }  // namespace weft::packet

@@ -47,6 +47,7 @@ enum class Spread : std::uint8_t {
 struct EcnSpec {
   std::int64_t kmin = 0, kmax = 0;  // bytes queued at the egress port; kmax 0: no marking
   double pmax = 0;
+  bool roots = false;  // not while the port waits for credit itself
 };
 
 struct NodeSpec {
@@ -307,6 +308,7 @@ class Engine {
   void mark(std::uint32_t q, Packet& packet);
   bool take_credit(std::uint32_t p, std::uint8_t c, std::uint32_t charge, Time start);
   Time credit_at(const Gate& gate, std::int64_t needed) const;
+  bool waits_for_credit(std::uint32_t p, std::uint8_t c) const;
   std::int64_t dynamic_threshold(const Node& node) const;
   std::int64_t threshold(const Node& node, const PortSpec& spec) const;
   bool holds_packets_of(std::uint32_t q, std::uint32_t in) const;

@@ -2,11 +2,14 @@
 // Packet-hops per second on the traffic of the field's packet simulators: a permutation of 2 MB flows over a 3-tier
 // full-bisection fat tree of k-port switches, 100 Gb/s, 1 us links, payload 4000, an ack for every packet.
 //
-//   items per second = packet-hops, acks included; alarms = alarms per packet-hop; bytes = of engine state per host
+//   items per second = packet-hops, acks included; alarms = alarms per packet-hop; bytes = of engine state per host;
+//   per_window = alarms within one link delay, the lookahead of partitions; beside it what a barrier of two threads costs
 #include "models/packet/packet_engine.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <numeric>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -110,6 +113,7 @@ void permutation(benchmark::State& state, Guard guard) {
   const auto k = static_cast<std::uint32_t>(state.range(0));
   std::uint64_t hops = 0, alarms = 0;
   std::size_t memory = 0, hosts = 0;
+  Time simulated{0};
   for (auto unused : state) {
     state.PauseTiming();
     FatTree tree(k, guard, Spread::hash);
@@ -131,11 +135,34 @@ void permutation(benchmark::State& state, Guard guard) {
     hops += engine.counters().hops + engine.counters().control_hops;
     alarms += engine.counters().alarms;
     memory = engine.memory();
+    simulated += engine.now();
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(hops));
   state.counters["alarms"] = static_cast<double>(alarms) / static_cast<double>(hops);
+  state.counters["per_window"] = static_cast<double>(alarms) / (simulated.seconds() / 1e-6);
   state.counters["bytes"] = static_cast<double>(memory) / static_cast<double>(hosts);
 }
+
+// Two threads that meet once per window, each waiting for the other in a loop.
+void barrier_of_two(benchmark::State& state) {
+  std::atomic<std::uint64_t> mine{0}, theirs{0};
+  std::atomic<bool> stop{false};
+  std::jthread other([&] {
+    for (std::uint64_t turn = 1; !stop.load(std::memory_order_relaxed); ++turn) {
+      while (mine.load(std::memory_order_acquire) < turn && !stop.load(std::memory_order_relaxed)) {
+      }
+      theirs.store(turn, std::memory_order_release);
+    }
+  });
+  std::uint64_t turn = 0;
+  for (auto unused : state) {
+    mine.store(++turn, std::memory_order_release);
+    while (theirs.load(std::memory_order_acquire) < turn) {
+    }
+  }
+  stop = true;
+}
+BENCHMARK(barrier_of_two);
 
 BENCHMARK_CAPTURE(permutation, pfc, Guard::pause)
     ->Arg(8)

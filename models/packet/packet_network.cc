@@ -164,7 +164,10 @@ PacketNetwork::Way PacketNetwork::make_way(std::span<const Share> shares) {
   for (const LinkId l : links) {
     if (!crosses_network(l)) continue;
     const Link& link = fabric_.link(l);
-    if (way.line_rate.bps == 0) way.line_rate = Bandwidth{engine_.spec(l.v).wire};
+    if (way.line_rate.bps == 0) {
+      way.line_rate = Bandwidth{engine_.spec(l.v).wire};
+      way.nic = link.from.v;
+    }
     back.push_back(link.reverse);
     way.lossy = way.lossy || link.link_class == LinkClass::ethernet;
     way.round_trip +=

@@ -45,7 +45,7 @@ class PacketNetwork final : public NetworkModel {
   const NetworkCounters& counters() const override;
   std::string why_stuck() const override;
   std::optional<QueueReport> queue_report(std::uint32_t resource) const override;
-  std::vector<Setting> settings() const override { return settings_; }
+  std::vector<Setting> settings() const override;
   bool watch(std::uint32_t resource, Time every) override;
   Observation observation() override;
 
@@ -64,6 +64,7 @@ class PacketNetwork final : public NetworkModel {
     bool transport = false, lossy = false;
     std::vector<std::uint32_t> connections;
     std::vector<std::uint32_t> pausable;  // ports that PFC may stop
+    std::uint32_t nic = packet::kNone;    // that sends into the network
   };
   // Of a running flow.
   struct Slot {
@@ -98,6 +99,7 @@ class PacketNetwork final : public NetworkModel {
   Way make_way(std::span<const Share> shares);
   packet::Path add_path(const std::vector<LinkId>& links);
   bool crosses_network(LinkId link) const;
+  Transport transport() const;
   void setting(std::string name, std::string value, std::string source);
   void gather();
   void remember_pauses(Slot& slot) const;

@@ -31,6 +31,8 @@ bool is_memory(NodeKind kind) {
 }  // namespace
 
 void PacketNetwork::build(const NetworkOptions& options) {
+  std::vector<packet::PortSpec> ports;
+  for (std::uint32_t l = 0; l < fabric_.link_count(); ++l) ports.push_back(port_spec(LinkId{l}));
   for (std::uint32_t n = 0; n < fabric_.node_count(); ++n) {
     const Node& node = fabric_.node(NodeId{n});
     packet::NodeSpec made;
@@ -41,7 +43,7 @@ void PacketNetwork::build(const NetworkOptions& options) {
       const SwitchSpec& model = fabric_.network()->switch_model;
       std::int64_t headroom = 0;
       for (const LinkId l : fabric_.out_links(NodeId{n})) {
-        const packet::PortSpec port = port_spec(fabric_.link(l).reverse);
+        const packet::PortSpec& port = ports[fabric_.link(l).reverse.v];
         if (port.guard == Guard::pause) headroom += port.headroom * options.traffic_classes;
       }
       const std::int64_t buffer = spec_.buffer   ? spec_.buffer->count
@@ -62,7 +64,7 @@ void PacketNetwork::build(const NetworkOptions& options) {
     }
     engine_.add_node(made);
   }
-  for (std::uint32_t l = 0; l < fabric_.link_count(); ++l) engine_.add_port(port_spec(LinkId{l}));
+  for (const packet::PortSpec& port : ports) engine_.add_port(port);
   engine_.finish_build();
 }
 
@@ -129,8 +131,17 @@ packet::PortSpec PacketNetwork::port_spec(LinkId id) {
   } else {
     port.guard = Guard::drop;
   }
-  if (link.link_class == LinkClass::ethernet && spec_.ecn.enabled &&
-      fabric_.node(link.from).kind == NodeKind::network_switch) {
+  const bool from_switch = fabric_.node(link.from).kind == NodeKind::network_switch;
+  if (link.link_class == LinkClass::infiniband && from_switch && spec_.ecn.enabled &&
+      congestion_->scheme == CongestionScheme::fecn) {
+    port.ecn.kmin = spec_.ecn.kmin ? spec_.ecn.kmin->count : port.credit / 2;
+    port.ecn.kmax = spec_.ecn.kmax ? spec_.ecn.kmax->count : port.ecn.kmin + 1;
+    port.ecn.pmax = spec_.ecn.pmax;
+    port.ecn.roots = true;
+    setting("FECN threshold", to_text(Bytes{port.ecn.kmin}),
+            spec_.ecn.kmin ? "given" : "half of a link's credit");
+  }
+  if (link.link_class == LinkClass::ethernet && spec_.ecn.enabled && from_switch) {
     const double scale = static_cast<double>(link.raw.bps) / 25e9;
     port.ecn.kmin =
         spec_.ecn.kmin ? spec_.ecn.kmin->count : static_cast<std::int64_t>(scale * kKminPer25G);

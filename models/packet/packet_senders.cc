@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which congestion control the flows of a network get, and what the report says of it.
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 
+#include "models/packet/connections.hpp"
 #include "models/packet/packet_network.hpp"
 #include "sim/core/check.hpp"
 
@@ -28,20 +32,22 @@ std::string for_people(const Json& value) {
   return value.text;
 }
 
-CongestionScheme scheme_of(const Fabric& fabric, const PacketSpec& spec, bool ethernet) {
-  if (spec.congestion_control != CongestionScheme::automatic) return spec.congestion_control;
-  if (!ethernet) return CongestionScheme::none;
-  const std::optional<NetworkSpec>& network = fabric.network();
-  const bool tcp =
-      network && network->link &&
-      (network->link->transport == Transport::tcp || network->link->transport == Transport::iwarp);
-  return tcp ? CongestionScheme::cubic : CongestionScheme::dcqcn;
-}
-
 }  // namespace
 
+Transport PacketNetwork::transport() const {
+  const std::optional<NetworkSpec>& network = fabric_.network();
+  return network && network->link ? network->link->transport : Transport::raw;
+}
+
 void PacketNetwork::choose_congestion_control(bool ethernet) {
-  congestion_ = packet::find_congestion_control(scheme_of(fabric_, spec_, ethernet));
+  CongestionScheme scheme = spec_.congestion_control;
+  if (scheme == CongestionScheme::automatic) {
+    const bool tcp = transport() == Transport::tcp || transport() == Transport::iwarp;
+    scheme = !ethernet ? CongestionScheme::none
+             : tcp     ? CongestionScheme::cubic
+                       : CongestionScheme::dcqcn;
+  }
+  congestion_ = packet::find_congestion_control(scheme);
   WEFT_CHECK(congestion_ != nullptr, static_cast<int>(spec_.congestion_control));
   setting("congestion control", std::string(congestion_->name()),
           spec_.congestion_control == CongestionScheme::automatic ? "default" : "given");
@@ -60,6 +66,26 @@ void PacketNetwork::list_parameters(const packet::SenderFacts& facts) {
     setting(scheme + " " + member.key, for_people(member.value),
             said ? "given" : fmt::format("default at {}", to_text(facts.line_rate)));
   }
+}
+
+// With what the connections of the busiest NIC take.
+std::vector<Setting> PacketNetwork::settings() const {
+  std::vector<Setting> out = settings_;
+  std::map<std::uint32_t, std::int64_t> connections;  // by NIC; a way is one
+  std::int64_t most = 0;
+  for (const auto& [id, way] : ways_) {
+    if (way.transport) most = std::max(most, ++connections[way.nic]);
+  }
+  if (most == 0) return out;
+  const packet::ConnectionState each = packet::connection_state(transport(), *congestion_);
+  std::string parts = fmt::format("{} B each", each.total());
+  for (const auto& [bytes, name] : {std::pair{each.queue_pair, std::string_view("a queue pair")},
+                                    {each.tcp, "TCP"},
+                                    {each.control, congestion_->name()}})
+    if (bytes > 0) parts += fmt::format(", {} of {}", bytes, name);
+  out.push_back({"connections of a NIC",
+                 fmt::format("{}, {}", most, to_text(Bytes{most * each.total()})), parts});
+  return out;
 }
 
 // The first queue pair of the way that has nothing to send.

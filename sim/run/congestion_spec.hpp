@@ -10,18 +10,30 @@
 
 namespace weft {
 
-enum class CongestionScheme { automatic, none, dcqcn, hpcc, timely, swift, dctcp, cubic, receiver };
+enum class CongestionScheme {
+  automatic,
+  none,
+  dcqcn,
+  hpcc,
+  timely,
+  swift,
+  dctcp,
+  cubic,
+  receiver,
+  fecn
+};
 constexpr auto enum_names(CongestionScheme) {
   using enum CongestionScheme;
-  return std::array<EnumName<CongestionScheme>, 9>{{{automatic, "automatic"},
-                                                    {none, "none"},
-                                                    {dcqcn, "dcqcn"},
-                                                    {hpcc, "hpcc"},
-                                                    {timely, "timely"},
-                                                    {swift, "swift"},
-                                                    {dctcp, "dctcp"},
-                                                    {cubic, "cubic"},
-                                                    {receiver, "receiver"}}};
+  return std::array<EnumName<CongestionScheme>, 10>{{{automatic, "automatic"},
+                                                     {none, "none"},
+                                                     {dcqcn, "dcqcn"},
+                                                     {hpcc, "hpcc"},
+                                                     {timely, "timely"},
+                                                     {swift, "swift"},
+                                                     {dctcp, "dctcp"},
+                                                     {cubic, "cubic"},
+                                                     {receiver, "receiver"},
+                                                     {fecn, "fecn"}}};
 }
 
 inline constexpr Time kLongestTimer = {3'600'000'000'000'000};  // an hour
@@ -161,6 +173,26 @@ struct ReceiverSpec {
   }
 };
 
+struct FecnSpec {
+  std::optional<std::int64_t> increase, limit, least;
+  std::optional<Time> timer, becn_interval;
+  std::optional<double> step;
+  template <class V>
+  void visit(V&& v) {
+    v("increase", increase, "CCTI_Increase, entries of the table per BECN; default 1",
+      between(1, 65535));
+    v("limit", limit, "CCTI_Limit, the last entry; default 127", between(1, 65535));
+    v("least", least, "CCTI_Min, the first entry; default 0", between(0, 65535));
+    v("timer", timer, "CCTI_Timer, back by one entry in so long; default 153.6 us", positive,
+      at_most(kLongestTimer));
+    v("step", step,
+      "wait after a packet, in times that it takes on the line, per entry; default 1/8",
+      between(0.001, 1000));
+    v("becn_interval", becn_interval, "at most one BECN of a connection in so long; default 50 us",
+      positive, at_most(kLongestTimer));
+  }
+};
+
 struct CongestionSpec {
   std::optional<DcqcnSpec> dcqcn;
   std::optional<HpccSpec> hpcc;
@@ -169,6 +201,7 @@ struct CongestionSpec {
   std::optional<DctcpSpec> dctcp;
   std::optional<CubicSpec> cubic;
   std::optional<ReceiverSpec> receiver;
+  std::optional<FecnSpec> fecn;
   template <class V>
   void visit(V&& v) {
     v("dcqcn", dcqcn, "parameters of DCQCN");
@@ -178,6 +211,7 @@ struct CongestionSpec {
     v("dctcp", dctcp, "parameters of DCTCP");
     v("cubic", cubic, "parameters of TCP CUBIC");
     v("receiver", receiver, "parameters of the receiver-driven scheme");
+    v("fecn", fecn, "parameters of InfiniBand's congestion control");
   }
 };
 

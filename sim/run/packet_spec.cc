@@ -26,7 +26,7 @@ void check_packet(const PacketSpec& spec, const Json& packet, const std::string&
     return found != nullptr ? found->place : packet.place;
   };
   using enum CongestionScheme;
-  for (const auto scheme : {dcqcn, hpcc, timely, swift, dctcp, cubic, receiver}) {
+  for (const auto scheme : {dcqcn, hpcc, timely, swift, dctcp, cubic, receiver, fecn}) {
     const std::string name = name_of(scheme);
     if (packet.find(name) == nullptr || may_be(spec.congestion_control, scheme)) continue;
     out.error(place(name), pointer + "/" + name,
@@ -35,7 +35,8 @@ void check_packet(const PacketSpec& spec, const Json& packet, const std::string&
               fmt::format("leave it out, or set \"congestion_control\": \"{}\"", name));
   }
   const CongestionScheme chosen = spec.congestion_control;
-  if (spec.ack_every == 0 && chosen != automatic && chosen != none && chosen != dcqcn) {
+  if (spec.ack_every == 0 && chosen != automatic && chosen != none && chosen != dcqcn &&
+      chosen != fecn) {
     out.error(place("ack_every"), pointer + "/ack_every",
               fmt::format("{} decides by acknowledgements", name_of(chosen)), "use 1 or more");
   }

@@ -92,7 +92,7 @@ struct PacketSpec {
       "trips",
       positive, at_most(kMostPacket));
     v("pfc", pfc, "priority flow control of Ethernet");
-    v("ecn", ecn, "marking at Ethernet switches");
+    v("ecn", ecn, "marking at Ethernet switches; with fecn, at InfiniBand switches");
     v("congestion_control", congestion_control,
       "see `weft list congestion`; automatic: dcqcn over RoCE, cubic over TCP and iWARP, none over "
       "InfiniBand");

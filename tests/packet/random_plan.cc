@@ -90,6 +90,7 @@ class Drawer {
       port.ecn.kmin = whole_ * between(0, 8);
       port.ecn.kmax = port.ecn.kmin + whole_ * between(1, 10);
       port.ecn.pmax = luck_.uniform();
+      port.ecn.roots = luck_.chance(0.3);
     }
     return port;
   }

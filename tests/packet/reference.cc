@@ -176,11 +176,12 @@ bool Reference::begin(Index p) {
   }
   if (port.spec.guard == Guard::credit) {
     if (from.credit < from.queue.front().charge) {
-      from.held = true;
+      from.held = from.stalled = true;
       ++port.stats.stalls;
       return true;
     }
     from.credit -= from.queue.front().charge;
+    from.waited = std::exchange(from.stalled, false);
   }
   if (best != 0) {
     if (new_round) {
@@ -331,6 +332,8 @@ void Reference::mark(Index q, Packet& packet) {
   if (ecn.kmax == 0) return;
   const std::int64_t queued = ports_[q].classes[packet.traffic_class].queued;
   if (queued <= ecn.kmin) return;
+  const Class& from = ports_[q].classes[packet.traffic_class];
+  if (ecn.roots && ports_[q].spec.guard == Guard::credit && (from.held || from.waited)) return;
   if (queued < ecn.kmax) {
     const double chance = ecn.pmax * static_cast<double>(queued - ecn.kmin) /
                           static_cast<double>(ecn.kmax - ecn.kmin);

@@ -50,6 +50,7 @@ class Reference {
     std::int64_t held_bytes = 0, headroom = 0;  // of the buffer at the far end: pause
     std::int64_t credit = 0;                    // or credit
     bool held = false, paused = false;
+    bool stalled = false, waited = false;  // credit: what is next had to wait, what was sent last had
   };
   struct Port {
     packet::PortSpec spec;

@@ -43,5 +43,21 @@ TEST(Settings, HeadroomFollowsTheLaw) {
   EXPECT_NE(setting(cells, "PFC headroom").value, setting(report, "PFC headroom").value);
 }
 
+// Seven peers each; iWARP keeps TCP's variables beside those of its queue pairs.
+TEST(Settings, ConnectionsOfANicAreCounted) {
+  const auto all_to_all = [](const char* nic, const char* cable) {
+    return test::run(fmt::format(
+        R"({{"fabric": {{"servers": 8, "server": {{"use": "h100-1gpu", "set": {{"/nodes/4/model": "{}"}}}},
+             "network": {{"generator": "single-switch", "switch": "sn4600", "link": "{}"}}}},
+            "fidelity": "packet", "workload": {{"pattern": "all_to_all", "size": "8 KiB"}}}})",
+        nic, cable));
+  };
+  const Setting roce = setting(all_to_all("cx6-roce-100g", "roce-100g"), "connections of a NIC");
+  EXPECT_EQ(roce.value, to_text(Bytes{7 * 447}));
+  EXPECT_EQ(roce.source, "447 B each, 375 of a queue pair, 72 of dcqcn");
+  const Setting iwarp = setting(all_to_all("iwarp-100g", "iwarp-100g"), "connections of a NIC");
+  EXPECT_EQ(iwarp.source, "513 B each, 375 of a queue pair, 66 of TCP, 72 of cubic");
+}
+
 }  // namespace
 }  // namespace weft

@@ -79,7 +79,7 @@ std::string parts_of(const JobReport& job) {
 // One step, as weft run would simulate it.
 TrainingAnswer train(const Fabric& fabric, const Json& document) {
   Diagnostics diagnostics;
-  const Scenario scenario = load_scenario(document, "scenario.json", diagnostics);
+  const Scenario scenario = load_scenario(document, "scenario.json", {}, diagnostics);
   std::ostringstream nowhere;
   Progress silent(nowhere);
   RunContext context = run_context(silent);
@@ -91,6 +91,19 @@ TrainingAnswer train(const Fabric& fabric, const Json& document) {
   return {.step_time_s = job.time_s,
           .model = scenario.jobs.front().training->model,
           .how = parts_of(job)};
+}
+
+Json report(const Json& scenario, const Json& changes) {
+  RunOptions options;
+  for (const JsonMember& member : changes.members)
+    options.sets.push_back(member.key + "=" + to_text(member.value, 0));
+  Diagnostics diagnostics;
+  const Scenario loaded = scenario.is_string()
+                              ? load_scenario(scenario.text, options, diagnostics)
+                              : load_scenario(scenario, "scenario.json", options, diagnostics);
+  const Report result = run_scenario(loaded, run_models(), diagnostics);
+  diagnostics.throw_if_errors();
+  return to_json(result);
 }
 
 class Validate final : public Command {
@@ -127,6 +140,7 @@ class Validate final : public Command {
     context.train = [](const Fabric& fabric, const Json& scenario) {
       return train(fabric, scenario);
     };
+    context.report = report;
     context.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
     const ValidationResult result = validate(dataset, context);
     progress.show("");

@@ -33,6 +33,21 @@ class WithDocument final : public FileSource {
   std::string name_, text_;
 };
 
+Scenario load_from(FileSource& files, const std::string& path, const RunOptions& options,
+                   Diagnostics& diagnostics) {
+  Loader loader(files, diagnostics);
+  Json document = loader.load_file(path);
+  diagnostics.throw_if_errors();
+  apply_sets(loader, document, options.sets, diagnostics);
+  if (!options.fidelity.empty()) document.set("fidelity", options.fidelity);
+  if (options.seed) document.set("seed", *options.seed);
+  diagnostics.throw_if_errors();
+  Scenario scenario = read_scenario(document, diagnostics);
+  if (options.top) scenario.observe.top = *options.top;
+  diagnostics.throw_if_errors();
+  return scenario;
+}
+
 }  // namespace
 
 RunContext run_models() {
@@ -57,27 +72,14 @@ RunContext run_context(Progress& progress) {
 Scenario load_scenario(const std::string& path, const RunOptions& options,
                        Diagnostics& diagnostics) {
   Configs files(find_configs_root());
-  Loader loader(files, diagnostics);
-  Json document = loader.load_file(path);
-  diagnostics.throw_if_errors();
-  apply_sets(loader, document, options.sets, diagnostics);
-  if (!options.fidelity.empty()) document.set("fidelity", options.fidelity);
-  if (options.seed) document.set("seed", *options.seed);
-  diagnostics.throw_if_errors();
-  Scenario scenario = read_scenario(document, diagnostics);
-  if (options.top) scenario.observe.top = *options.top;
-  diagnostics.throw_if_errors();
-  return scenario;
+  return load_from(files, path, options, diagnostics);
 }
 
-Scenario load_scenario(const Json& document, const std::string& name, Diagnostics& diagnostics) {
+Scenario load_scenario(const Json& document, const std::string& name, const RunOptions& options,
+                       Diagnostics& diagnostics) {
   Configs disk(find_configs_root());
   WithDocument files(disk, name, to_text(document));
-  const Json resolved = Loader(files, diagnostics).load_file(name);
-  diagnostics.throw_if_errors();
-  Scenario scenario = read_scenario(resolved, diagnostics);
-  diagnostics.throw_if_errors();
-  return scenario;
+  return load_from(files, name, options, diagnostics);
 }
 
 Report run_timed(const Scenario& scenario, const RunContext& context, Diagnostics& diagnostics) {

@@ -7,7 +7,7 @@ namespace weft::packet {
 
 std::span<const CongestionEntry* const> congestion_controls() {
   static constexpr const CongestionEntry* kAll[] = {
-      &kFixedRate, &kDcqcn, &kHpcc, &kTimely, &kSwift, &kDctcp, &kCubic, &kReceiver,
+      &kFixedRate, &kDcqcn, &kHpcc, &kTimely, &kSwift, &kDctcp, &kCubic, &kReceiver, &kFecn,
   };
   return kAll;
 }

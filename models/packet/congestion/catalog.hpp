@@ -37,7 +37,8 @@ struct CongestionEntry {
   std::string_view name() const;
 };
 
-extern const CongestionEntry kFixedRate, kDcqcn, kHpcc, kTimely, kSwift, kDctcp, kCubic, kReceiver;
+extern const CongestionEntry kFixedRate, kDcqcn, kHpcc, kTimely, kSwift, kDctcp, kCubic, kReceiver,
+    kFecn;
 
 std::span<const CongestionEntry* const> congestion_controls();
 const CongestionEntry* find_congestion_control(CongestionScheme scheme);

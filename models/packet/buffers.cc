@@ -92,7 +92,7 @@ void Engine::release(Port& port) {
 
 // A packet that the NIC discards never leaves by a port: its credit goes back at once.
 void Engine::give_back_buffer(std::uint32_t in, const Packet& packet) {
-  if (ports_[in].guard == Guard::credit) give_credit(in, packet.traffic_class, packet.charge, now_);
+  if (ports_[in].guard == Guard::credit) give_credit(in, class_on(in, packet), packet.charge, now_);
 }
 
 // What has left the switch by all ports until then, but for one that is in the middle of it.

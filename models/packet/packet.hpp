@@ -124,6 +124,7 @@ struct alignas(64) Port {
   bool cut_through = false;       // the far end forwards behind the header
   bool marks : 1 = false;         // ECN
   bool watched : 1 = false;       // its queue is recorded over time
+  bool lanes : 1 = false;         // leads to where packets leave their lane: see FlowSpec
   bool urgent =
       false;  // may hold packets of an ingress that somebody waits for: see eager switches
 };

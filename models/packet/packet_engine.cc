@@ -78,6 +78,7 @@ void Engine::finish_build() {
     port.guard = spec.guard;
     port.cut_through = spec.cut_through;
     port.marks = spec.ecn.kmax > 0;
+    port.lanes = spec.lanes;
     set_wire(p, spec.wire, {});
     reach = std::max(reach, port.reach + port.full_time);
     if (spec.guard == Guard::credit) {
@@ -336,6 +337,7 @@ void Engine::deliver(std::uint32_t p, std::uint32_t k) {
     }
     return;
   }
+  if (ports_[p].lanes) packets_[k].traffic_class = flows_[packets_[k].flow].traffic_class;
   const std::uint32_t record =
       hop.count == 1 ? hop.next : hop.next + choose(&hops_[hop.next], hop.count, packets_[k]);
   const std::uint32_t q = hops_[record].port;
@@ -373,7 +375,7 @@ void Engine::enqueue(std::uint32_t q, std::uint32_t k) {
   to.tail = k;
   port.ready |= bit(c);
   if (!port.urgent && packet.ingress != kNone && nodes_[port.from].eager > 0)
-    port.urgent = waited_for(packet.ingress, c);
+    port.urgent = waited_for(packet.ingress, class_on(packet.ingress, packet));
   if (port.watched) note_queue(q, now_);
   advance(q, now_);
   if (port.urgent || wheel_.time_of(arrival_alarm(q)) == Time::never()) rearm(q);

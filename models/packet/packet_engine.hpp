@@ -74,6 +74,7 @@ struct PortSpec {
   std::int64_t headroom = 0;  // pause: bytes for what still arrives after XOFF
   Time response{0};           // pause: from the arrival of PAUSE until it takes effect
   std::int64_t credit = 0;    // credit: bytes of buffer for each class
+  bool lanes = false;         // the far end is a NIC where packets leave their lane: see FlowSpec
   EcnSpec ecn;                // of the queue in front of this link
 };
 
@@ -83,6 +84,9 @@ struct FlowSpec {
   std::int64_t bytes = 0;
   Path path, back;  // data, and what is acknowledged
   std::uint8_t traffic_class = 1;
+  // Inside the sender's server, where a NIC has a queue towards the host for each of its ports: a class that no others share, so
+  // that a crowded port does not stop what leaves by another. 0: as in the network.
+  std::uint8_t lane = 0;
   Recovery recovery = Recovery::none;
   std::uint32_t ack_every = 1;  // packets; the last is always acknowledged
   Time cnp_interval{0};         // of one flow at the receiver; 0: none are sent
@@ -239,7 +243,7 @@ class Engine {
     std::uint32_t window = 0, last_bytes = 0, ack_every = 1, since_ack = 0;
     std::uint32_t alive = 0;   // its packets in the network
     std::uint32_t serial = 0;  // of the flow, never reused
-    std::uint8_t traffic_class = 1, echo = 0, turn = 0;
+    std::uint8_t lane = 1, traffic_class = 1, echo = 0, turn = 0;
     Recovery recovery = Recovery::none;
     bool ended = false, in_use = false, nak_sent = false, tell_left = false;
     bool prompt = false;  // its ports commit at the very instant, until the last packet has left
@@ -315,11 +319,15 @@ class Engine {
   bool holds_packets_of(std::uint32_t q, std::uint8_t c, std::uint32_t in,
                         std::uint32_t deepest) const;  // among the first so many
   void give_credit(std::uint32_t in, std::uint8_t c, std::uint32_t charge, Time when);
+  // In which it came by that port.
+  std::uint8_t class_on(std::uint32_t in, const Packet& packet) const {
+    return ports_[in].lanes ? flows_[packet.flow].lane : packet.traffic_class;
+  }
   // A packet is out of its switch at `end`: its credit goes back then, or the port remembers what to free.
   void leave_buffer(Port& port, const Packet& packet, Time end) {
     if (packet.ingress == kNone) return;
     if (ports_[packet.ingress].guard == Guard::credit) {
-      give_credit(packet.ingress, packet.traffic_class, packet.charge, end);
+      give_credit(packet.ingress, class_on(packet.ingress, packet), packet.charge, end);
       return;
     }
     port.leaving_ingress = packet.ingress;

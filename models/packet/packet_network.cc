@@ -40,15 +40,36 @@ std::int64_t header_of(const Fabric& fabric) {
   return 0;
 }
 
+bool leaves_server(const Fabric& fabric, const Link& link) {
+  const Node &from = fabric.node(link.from), &to = fabric.node(link.to);
+  return !from.server.valid() || !to.server.valid() || from.server != to.server;
+}
+
+// The most ports that a NIC has, as far as there are classes for them.
+std::uint8_t lanes_of(const Fabric& fabric, std::uint8_t traffic_classes) {
+  std::size_t most = 1;
+  for (const NodeId nic : fabric.nics()) {
+    most = std::max<std::size_t>(most, std::ranges::count_if(fabric.out_links(nic), [&](LinkId l) {
+                                   return leaves_server(fabric, fabric.link(l));
+                                 }));
+  }
+  return static_cast<std::uint8_t>(
+      std::min<std::size_t>(most, static_cast<std::size_t>(kMostClasses) / traffic_classes));
+}
+
 }  // namespace
 
 packet::EngineOptions PacketNetwork::engine_options(const NetworkOptions& given) {
   const Fabric& fabric = *given.fabric;
   const PacketSpec& spec = *given.packet;
   packet::EngineOptions options;
-  options.classes = given.traffic_classes + 1U;
-  for (const std::int64_t weight : spec.weights)
-    options.weights.push_back(static_cast<std::uint32_t>(weight));
+  const std::uint8_t lanes = lanes_of(fabric, given.traffic_classes);
+  options.classes = lanes * given.traffic_classes + 1U;
+  for (std::size_t c = 0; c < options.classes - 1; ++c) {
+    const std::size_t own = c % given.traffic_classes;
+    options.weights.push_back(
+        own < spec.weights.size() ? static_cast<std::uint32_t>(spec.weights[own]) : 1);
+  }
   options.grain = static_cast<std::uint32_t>(grain_of(fabric, spec));
   options.header = static_cast<std::uint32_t>(header_of(fabric));
   options.cell = static_cast<std::uint32_t>(spec.cell.count);
@@ -71,6 +92,8 @@ PacketNetwork::PacketNetwork(const NetworkOptions& options)
     : fabric_(*options.fabric),
       spec_(*options.packet),
       cuts_(options.cuts),
+      traffic_classes_(options.traffic_classes),
+      lanes_(lanes_of(fabric_, options.traffic_classes)),
       grain_(grain_of(fabric_, spec_)),
       header_(header_of(fabric_)),
       engine_(engine_options(options)) {
@@ -92,9 +115,7 @@ void PacketNetwork::setting(std::string name, std::string value, std::string sou
 // ---- ways
 
 bool PacketNetwork::crosses_network(LinkId id) const {
-  const Link& link = fabric_.link(id);
-  const Node &from = fabric_.node(link.from), &to = fabric_.node(link.to);
-  return !from.server.valid() || !to.server.valid() || from.server != to.server;
+  return leaves_server(fabric_, fabric_.link(id));
 }
 
 // Records of a graph of links from the node where it begins: a block per node, in order of distance.
@@ -167,6 +188,12 @@ PacketNetwork::Way PacketNetwork::make_way(std::span<const Share> shares) {
     if (way.line_rate.bps == 0) {
       way.line_rate = Bandwidth{engine_.spec(l.v).wire};
       way.nic = link.from.v;
+      std::uint8_t port = 0;
+      for (const LinkId other : fabric_.out_links(link.from)) {
+        if (other == l) break;
+        if (crosses_network(other)) ++port;
+      }
+      way.lane = lanes_ > 1 ? static_cast<std::uint8_t>(port % lanes_) : 0;
     }
     back.push_back(link.reverse);
     way.lossy = way.lossy || link.link_class == LinkClass::ethernet;
@@ -223,6 +250,7 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
   flow.account = request.tag;
   slot.way = &way;
   flow.traffic_class = slot.traffic_class = request.traffic_class;
+  flow.lane = static_cast<std::uint8_t>(request.traffic_class + way.lane * traffic_classes_);
   remember_pauses(slot);
   flow.tell_left = request.left_tag.has_value();
   if (way.transport) {

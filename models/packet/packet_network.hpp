@@ -3,6 +3,8 @@
 //
 //   Guards     PCIe, NVLink, InfiniBand and their like work with credits; Ethernet with PFC or, when that is off, by luck.
 //   Paths      A way's links in order, or a graph of them where it spreads; packets choose at every branch.
+//   Lanes      A NIC has a queue towards its host for each of its ports: classes of their own inside the server, so that a
+//              crowded port of a bond does not stop the other.
 //   Transport  Ends at the NICs: they acknowledge and ask again. Inside a server nothing is lost and nothing acknowledged.
 //   Derived    What a scenario leaves open (headroom, thresholds, credits, rates) is computed from rate, delay and grain and
 //              listed by settings().
@@ -65,6 +67,7 @@ class PacketNetwork final : public NetworkModel {
     std::vector<std::uint32_t> connections;
     std::vector<std::uint32_t> pausable;  // ports that PFC may stop
     std::uint32_t nic = packet::kNone;    // that sends into the network
+    std::uint8_t lane = 0;                // its port
   };
   // Of a running flow.
   struct Slot {
@@ -108,6 +111,7 @@ class PacketNetwork final : public NetworkModel {
   const Fabric& fabric_;
   const PacketSpec& spec_;
   bool cuts_;
+  std::uint8_t traffic_classes_, lanes_;
   std::int64_t grain_, header_;  // bytes of payload, and around it, of a packet of the NICs
   packet::Engine engine_;
   const packet::CongestionEntry* congestion_ = nullptr;

@@ -107,6 +107,7 @@ packet::PortSpec PacketNetwork::port_spec(LinkId id) {
   const bool memory = is_memory(to.kind);
   port.processing = memory ? Time{0} : to.latency;
   port.cut_through = !memory && spec_.cut_through;
+  port.lanes = lanes_ > 1 && to.kind == NodeKind::nic && !crosses_network(id);
   const std::int64_t grain = grain_ + header_;
   const std::int64_t round_trip = bytes_in(2 * (port.delay + port.processing), port.wire);
   if (memory) {

@@ -38,6 +38,7 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
   flow.ack_every = spec.ack_every;
   flow.serial = serial_++;
   flow.traffic_class = spec.traffic_class;
+  flow.lane = spec.lane != 0 ? spec.lane : spec.traffic_class;
   flow.recovery = spec.recovery;
   flow.in_use = true;
   flow.progress = flow.next_time = now_;
@@ -59,7 +60,7 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
   flow.prompt = flow.tell_left || flow.path.count > 1;
   if (flow.prompt) {
     for (std::uint32_t i = 0; i < flow.path.count; ++i)
-      ++sources_[ports_[hops_[flow.path.first + i].port].source][flow.traffic_class].prompt;
+      ++sources_[ports_[hops_[flow.path.first + i].port].source][flow.lane].prompt;
   }
   if (flow.recovery == Recovery::selective) {
     flow.received.assign(flow.packets / 64 + 1, 0);
@@ -122,13 +123,13 @@ void Engine::list(std::uint32_t f) {
     const std::uint32_t p = hops_[path.first + i].port;
     Port& port = ports_[p];
     advance(p, now_);
-    Ring& ring = sources_[port.source][flow.traffic_class];
+    Ring& ring = sources_[port.source][flow.lane];
     if (flow.next_time > now_) {
       ring.later.push({flow.next_time, f, flow.serial});
     } else {
       ring.flows.push_back(f);
     }
-    port.ready |= bit(flow.traffic_class);
+    port.ready |= bit(flow.lane);
     if (port.busy_until < now_) port.busy_until = now_;
     advance(p, now_);
     rearm(p);
@@ -140,7 +141,7 @@ void Engine::last_left(std::uint32_t f, Time when) {
   Flow& flow = flows_[f];
   flow.prompt = false;
   for (std::uint32_t i = 0; i < flow.path.count; ++i)
-    --sources_[ports_[hops_[flow.path.first + i].port].source][flow.traffic_class].prompt;
+    --sources_[ports_[hops_[flow.path.first + i].port].source][flow.lane].prompt;
   if (!flow.tell_left) return;
   Event event;
   event.when = when;

@@ -53,7 +53,7 @@ TEST(Settings, ConnectionsOfANicAreCounted) {
         nic, cable));
   };
   const Setting roce = setting(all_to_all("cx6-roce-100g", "roce-100g"), "connections of a NIC");
-  EXPECT_EQ(roce.value, to_text(Bytes{7 * 447}));
+  EXPECT_EQ(roce.value, "7, " + to_text(Bytes{7 * 447}));
   EXPECT_EQ(roce.source, "447 B each, 375 of a queue pair, 72 of dcqcn");
   const Setting iwarp = setting(all_to_all("iwarp-100g", "iwarp-100g"), "connections of a NIC");
   EXPECT_EQ(iwarp.source, "513 B each, 375 of a queue pair, 66 of TCP, 72 of cubic");

@@ -90,6 +90,15 @@ TEST(UserCase, S02TwiceTheDataSameTime) {
   EXPECT_EQ(find_at(alone.json, "/jobs/0/notes/0")->text, "a group of one: no traffic");
 }
 
+// A thousand million tokens per sequence: more picoseconds than a clock of 64 bits has.
+TEST(UserCase, S03TimesBeyondTheClockAreALimit) {
+  const Answer answer =
+      scenario_test::weft({"run", WEFT_SOURCE_DIR "/scenarios/30-training-step.json", "--set",
+                           "/jobs/0/seq=1000000000"});
+  EXPECT_EQ(answer.code, 4);
+  EXPECT_NE(answer.err.find("beyond the clock"), std::string::npos) << answer.err;
+}
+
 TEST(UserCase, S04SwitchesCountedAsRanks) {
   Configs files(find_configs_root());
   std::vector<std::string> names = files.names("fabric");

@@ -79,7 +79,7 @@ std::string parts_of(const JobReport& job) {
 // One step, as weft run would simulate it.
 TrainingAnswer train(const Fabric& fabric, const Json& document) {
   Diagnostics diagnostics;
-  const Scenario scenario = load_scenario(document, "scenario.json", {}, diagnostics);
+  const Scenario scenario = load_scenario(document, "scenario.json", diagnostics);
   std::ostringstream nowhere;
   Progress silent(nowhere);
   RunContext context = run_context(silent);
@@ -100,7 +100,7 @@ Json report(const Json& scenario, const Json& changes) {
   Diagnostics diagnostics;
   const Scenario loaded = scenario.is_string()
                               ? load_scenario(scenario.text, options, diagnostics)
-                              : load_scenario(scenario, "scenario.json", options, diagnostics);
+                              : load_scenario(scenario, "scenario.json", diagnostics, options);
   const Report result = run_scenario(loaded, run_models(), diagnostics);
   diagnostics.throw_if_errors();
   return to_json(result);

@@ -75,8 +75,8 @@ Scenario load_scenario(const std::string& path, const RunOptions& options,
   return load_from(files, path, options, diagnostics);
 }
 
-Scenario load_scenario(const Json& document, const std::string& name, const RunOptions& options,
-                       Diagnostics& diagnostics) {
+Scenario load_scenario(const Json& document, const std::string& name, Diagnostics& diagnostics,
+                       const RunOptions& options) {
   Configs disk(find_configs_root());
   WithDocument files(disk, name, to_text(document));
   return load_from(files, name, options, diagnostics);

@@ -27,8 +27,8 @@ Scenario load_scenario(const std::string& path, const RunOptions& options,
                        Diagnostics& diagnostics);
 
 // A scenario that exists as a document only; names and relative paths in it are those of a file in the current folder.
-Scenario load_scenario(const Json& document, const std::string& name, const RunOptions& options,
-                       Diagnostics& diagnostics);
+Scenario load_scenario(const Json& document, const std::string& name, Diagnostics& diagnostics,
+                       const RunOptions& options = {});
 
 // Runs with wall-clock time and peak memory filled in.
 Report run_timed(const Scenario& scenario, const RunContext& context, Diagnostics& diagnostics);

@@ -151,7 +151,11 @@ KernelTimes::KernelTimes(const GpuSpec& gpu, const SoftwareSpec& software) : nam
   bandwidth_ = gpu.memory_bandwidth->bytes_per_s() * compute.memory_share;
   wave_start_ = compute.wave_start.seconds();
   kernel_start_ = compute.kernel_start.seconds();
-  launch_ = software.graphs ? 0 : compute.host_launch.seconds();
+  if (!software.graphs) {
+    launch_ = compute.host_launch.seconds();
+    host_expert_layer_ = compute.host_expert_layer.seconds();
+    host_expert_ = compute.host_expert.seconds();
+  }
   dropout_ = software.dropout;
   eager_ = software.fusion == Fusion::eager;
   if (eager_) spill_ = compute.eager_spill;
@@ -239,6 +243,10 @@ double KernelTimes::attention(const AttentionCall& call) const {
   const bool fused =
       call.kernel != AttentionKernel::unfused && call.kernel != AttentionKernel::fused_softmax;
   return fused ? fused_attention(call) : unfused_attention(call);
+}
+
+double KernelTimes::host_experts(double experts) const {
+  return host_expert_layer_ + experts * host_expert_;
 }
 
 double KernelTimes::launches(const MemoryPass& pass) const { return eager_ ? pass.kernels : 1; }

@@ -59,8 +59,10 @@ class KernelTimes {
   double memory(const MemoryPass& pass) const;
   double optimizer(double bytes) const;
   double launch() const { return launch_; }  // host time of one kernel, when the host is the limit
-  double launches(const MemoryPass& pass) const;                  // kernels that the pass really is
-  double peak_flops(Precision p) const;                           // dense, datasheet
+  double gap() const { return kernel_start_; }    // between two kernels
+  double host_experts(double experts) const;      // of one forward pass, when the host is the limit
+  double launches(const MemoryPass& pass) const;  // kernels that the pass really is
+  double peak_flops(Precision p) const;           // dense, datasheet
   double slowdown_beside_collectives() const { return beside_; }  // factor on compute
 
  private:
@@ -73,8 +75,9 @@ class KernelTimes {
   std::string name_;
   std::array<double, kPrecisions> peak_{}, achieved_{};
   std::array<double, kAttentions> attention_share_{};
-  double sms_ = 1, bandwidth_ = 1, wave_start_ = 0, kernel_start_ = 0, launch_ = 0, spill_ = 0,
-         backward_ = 1, optimizer_share_ = 1, beside_ = 1, score_width_ = 0;
+  double sms_ = 1, bandwidth_ = 1, wave_start_ = 0, kernel_start_ = 0, launch_ = 0,
+         host_expert_layer_ = 0, host_expert_ = 0, spill_ = 0, backward_ = 1, optimizer_share_ = 1,
+         beside_ = 1, score_width_ = 0;
   bool eager_ = false, dropout_ = false;
 };
 

@@ -28,7 +28,11 @@ double Activations::hidden_share() const {
   return training_.plan.sp ? hidden / tp_ : hidden;
 }
 
-double Activations::inputs() const { return (element_ + operand_) * hidden_share(); }
+double Activations::inputs() const {
+  const double kept =
+      training_.plan.overlap.tp_backward ? hidden_share() : real(model_.spec().hidden);
+  return element_ * hidden_share() + operand_ * kept;
+}
 
 double Activations::attention(bool scores) const {
   const LlmSpec& m = model_.spec();

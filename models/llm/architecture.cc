@@ -124,7 +124,8 @@ LayerParameters Architecture::parameters(LayerKind kind) const {
 
 double Architecture::embedding() const {
   const std::int64_t positions = spec_.positions == Positions::learned ? *spec_.context : 0;
-  return product({spec_.vocabulary + positions, spec_.hidden}) +
+  const std::int64_t segments = spec_.masked ? 2 : 0;
+  return product({spec_.vocabulary + positions + segments, spec_.hidden}) +
          (spec_.embedding_norm ? norm(spec_, spec_.hidden) : 0);
 }
 
@@ -132,7 +133,12 @@ double Architecture::output() const {
   return spec_.tied ? 0 : product({spec_.vocabulary, spec_.hidden});
 }
 
-double Architecture::final_norm() const { return norm(spec_, spec_.hidden); }
+double Architecture::final_norm() const {
+  const double one = norm(spec_, spec_.hidden);
+  return spec_.masked
+             ? one + product({spec_.hidden + 1, spec_.hidden}) + product({spec_.vocabulary})
+             : one;
+}
 
 std::vector<LayerKind> Architecture::prediction_kinds() const {
   if (spec_.prediction_pattern.empty()) return {kinds_.back()};

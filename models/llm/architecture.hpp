@@ -50,7 +50,7 @@ class Architecture {
   LayerParameters parameters(LayerKind kind) const;
   double embedding() const;  // with learned positions
   double output() const;     // 0 when tied
-  double final_norm() const;
+  double final_norm() const;  // and what a masked model has before its output
   // What one of spec().prediction_layers consists of, in no total. Its output matrix is that of the model.
   std::vector<LayerKind> prediction_kinds() const;
   double prediction_layer() const;

@@ -43,6 +43,12 @@ TEST(Architecture, MptHasTheParametersOfItsBenchmark) {
         << row.model << " " << row.context;
 }
 
+// The counts of BertForMaskedLM as it is published.
+TEST(Architecture, AMaskedModelHasSegmentsAndADenseLayerAtItsOutput) {
+  EXPECT_EQ(llm("bert-base").total(), 109514298);
+  EXPECT_EQ(llm("bert-large").total(), 335174458);
+}
+
 TEST(Architecture, AHybridHasOneNormPerLayer) {
   const Architecture model = read(R"({"kind": "llm", "layers": 3, "hidden": 8, "heads": 2,
       "vocabulary": 10, "intermediate": 16, "mlp": "plain", "pattern": "M*-",

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "models/llm/activations.hpp"
+#include "models/llm/host.hpp"
 #include "models/llm/pipeline/pipeline.hpp"
 
 namespace weft {
@@ -318,7 +319,9 @@ StepEstimate Estimator::step(const TrainingSpec& training, const StageLayout& la
     out.exposed_s[index(Dimension::pp)] += sends;
     out.step_s += out.bubble_s + sends;
   }
-  out.step_s += finish(training, out);
+  const double written = checkpoint_s(model_, training);
+  out.exposed_s[index(Dimension::other)] += written;
+  out.step_s += finish(training, out) + written;
   return out;
 }
 

@@ -45,7 +45,9 @@ TokenFlops layer_flops(const Architecture& matrices, LayerKind kind, std::int64_
   if (kind.mixer == Mixer::attention) {
     const double per_key = 2 * real(m.heads) * real(matrices.head_dim() + matrices.value_dim());
     out.attention = per_key * real(seq);
-    out.causal = per_key * average_reach(seq, kind.windowed ? *m.window : seq);
+    const bool whole = m.masked && !kind.windowed;
+    out.causal =
+        whole ? out.attention : per_key * average_reach(seq, kind.windowed ? *m.window : seq);
   }
   if (kind.mixer == Mixer::mamba)
     out.scan = kScan * real(m.mamba->heads * m.mamba->head_dim) * real(m.mamba->state);
@@ -56,7 +58,8 @@ TokenFlops decoder_flops(const Architecture& matrices, std::int64_t seq) {
   TokenFlops out;
   for (std::int64_t i = 0; i < matrices.layers(); ++i)
     out.add(layer_flops(matrices, matrices.layer(i), seq));
-  out.output = 2 * real(matrices.spec().hidden) * real(matrices.spec().vocabulary);
+  const double dense = matrices.spec().masked ? real(matrices.spec().hidden) : 0;
+  out.output = 2 * real(matrices.spec().hidden) * (real(matrices.spec().vocabulary) + dense);
   return out;
 }
 

@@ -294,6 +294,9 @@ std::unique_ptr<ModelledJob> make_inference(const JobSite& site, Diagnostics& ou
   has_one_kind_of_gpu(site, out);
   if (spec.written->find("attention") == nullptr) spec.software.attention = best_attention(gpu);
   const Architecture model(spec.model);
+  if (spec.model.masked)
+    out.error(spec.place_of("/model"), spec.pointer + "/model",
+              "the model fills gaps, it writes no answers", "give a model with a decoder");
   check_plan(model, spec, out);
   check_kernels(gpu, spec.software, spec.dtype, site.spec.place, site.spec.pointer, out);
   if (out.error_count() != before) return nullptr;

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "models/llm/host.hpp"
 #include "models/llm/inference.hpp"
 
 namespace weft {
-namespace {
-
-// Of the GPU's way to its host.
-double host_rate(const Fabric& fabric, NodeId gpu) {
-  double rate = 0;
-  for (const LinkId link : fabric.out_links(gpu)) {
-    if (fabric.link(link).tier == Tier::host)
-      rate = std::max(rate, fabric.link(link).rate.bytes_per_s());
-  }
-  return rate;
-}
-
-}  // namespace
 
 InferenceEngine::InferenceEngine(const Fabric& fabric, Routes& routes, InferenceTimers timers,
                                  const InferenceSpec& spec, const StageLayout& layout,
@@ -28,7 +16,7 @@ InferenceEngine::InferenceEngine(const Fabric& fabric, Routes& routes, Inference
       network_(fabric, routes, timers, spec, gpus),
       passes_(model_, spec, kernels_, layout, network_.comms()),
       capacity_(fabric.gpu_spec(gpus.front()).memory.value_or(Bytes{0}).value()),
-      host_rate_(host_rate(fabric, gpus.front())) {
+      host_rate_(host_facts(fabric, gpus).link) {
   if (spec.requests.trace.empty()) {
     typical_ = longest_ = real(spec.requests.prompt + spec.requests.output);
     return;

@@ -23,14 +23,24 @@ LayerWriter::ExpertSizes LayerWriter::expert_sizes() const {
   out.inner = real(e.size) / s_.etp;
   const double top_k = real(e.top_k);
   out.routed = s_.local * top_k * load;
-  // Kernels of DeepEP's kind send a token once to a rank, however many of its experts are there.
-  out.copies = plan.dispatcher == Dispatcher::deepep
-                   ? s_.ep * (1 - std::pow(1 - 1 / s_.ep, top_k)) * load
-                   : top_k * load;
+  out.copies = (plan.dispatcher == Dispatcher::deepep ? distinct_copies() : top_k) * load;
   out.worked = s_.sp && s_.etp > 1 ? out.routed * s_.etp : out.routed;
   out.groups = std::max(1.0, real(e.count) / s_.ep);
   out.rows = out.worked / out.groups;
   return out;
+}
+
+// Kernels of DeepEP's kind send a token once to a rank, however many of its experts are there; between servers once to a server,
+// whose ranks pass it on over faster links under the way of the next. Experts are drawn evenly.
+double LayerWriter::distinct_copies() const {
+  const double top_k = real(spec_.experts->top_k), each = real(training_.host.server_gpus);
+  const auto distinct = [&](double places) {
+    return places * (1 - std::pow(1 - 1 / places, top_k));
+  };
+  const double servers = s_.ep * s_.etp / each;
+  if (servers <= 1) return distinct(s_.ep);
+  const double most = real(training_.plan.expert_servers);
+  return most > 0 ? std::min(most, distinct(servers)) : distinct(servers);
 }
 
 void LayerWriter::permute(bool backward) {
@@ -66,6 +76,7 @@ void LayerWriter::experts() {
   const ExpertsSpec& e = *spec_.experts;
   const ExpertSizes x = expert_sizes();
   const Linear router{s_.local, s_.hidden, real(e.count), 1, false, true};
+  w_.host(kernels_.host_experts(x.groups));
   norm(s_.local * s_.hidden);
   w_.product(router);
   w_.memory(s_.local * real(e.count), kRouterMoves, kRouterKernels);
@@ -99,6 +110,8 @@ void LayerWriter::experts_back() {
     if (w_.inputs()) w_.input_gradient(l);
     if (w_.weights()) w_.weight_gradient(l);
   };
+  w_.host((w_.inputs() ? 1 : 0) * kernels_.host_experts(x.groups));
+  w_.host((w_.weights() ? 1 : 0) * kernels_.host_experts(x.groups));
   add_back();
   if (e.latent_size > 0) back(up);
   permute(true);

@@ -80,6 +80,7 @@ AttentionCall LayerWriter::core_call(bool windowed, bool backward) const {
   call.head_dim = real(model_.head_dim());
   call.value_dim = real(model_.value_dim());
   call.window = windowed ? real(spec_.window.value_or(0)) : 0;
+  call.causal = !spec_.masked;
   call.backward = backward;
   call.kernel = training_.software.attention;
   return call;

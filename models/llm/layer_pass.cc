@@ -1,32 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/llm/layer_pass.hpp"
 
+#include "models/llm/host.hpp"
 #include "models/llm/layer_writer.hpp"
 
 namespace weft {
-namespace {
-
-// Numbers that a step reads and writes per parameter: state is read and written, the weight written (twice where a master copy
-// stands beside it), the gradient read, once more for its norm.
-double optimizer_bytes(const TrainingSpec& training) {
-  const DtypeSpec& d = training.dtype;
-  const double state = bytes_of(d.optimizer), weight = bytes_of(d.param), grad = bytes_of(d.grad);
-  const double master = weight < state ? 2 * state + weight : 2 * weight;
-  switch (training.optimizer) {
-    case Optimizer::adamw:
-      return master + 4 * state + 2 * grad;
-    case Optimizer::lamb:  // the update is written, its norm and the weight's taken, then applied
-      return master + 7 * state + 2 * grad;
-    case Optimizer::sgd:
-      return master + 2 * state + 2 * grad;
-    case Optimizer::none:
-      return 0;
-  }
-  return 0;
-}
-
-}  // namespace
-
 double LayerPass::compute_s() const {
   double sum = 0;
   for (const PassStep& step : steps) sum += step.compute_s;
@@ -62,7 +40,8 @@ LayerPass LayerPasses::loss(PassKind pass) const {
 }
 
 double LayerPasses::optimizer_s(double parameters) const {
-  return kernels_.optimizer(parameters * optimizer_bytes(training_));
+  return training_.plan.offload ? offloaded_step_s(training_, parameters)
+                                : kernels_.optimizer(parameters * step_bytes(training_));
 }
 
 }  // namespace weft

@@ -78,7 +78,7 @@ TEST(LayerPasses, MultiplyWhatTheArchitectureMultiplies) {
   for (const char* name :
        {"gpt3-20b", "mpt-7b", "llama-3-8b", "mistral-7b", "bloom-176b", "qwen2.5-7b",
         "mixtral-8x7b", "qwen2-57b-a14b", "deepseek-v2-lite", "deepseek-v3", "gpt-oss-20b",
-        "nemotron-h-8b", "nemotron-3-nano-30b-a3b"}) {
+        "nemotron-h-8b", "nemotron-3-nano-30b-a3b", "bert-large"}) {
     Job job(name);
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
       job.training.plan.recompute = recompute;
@@ -338,6 +338,52 @@ TEST(LayerPasses, OverlapPutsCollectivesBesideComputing) {
   EXPECT_EQ(share_beside(job.layer(kDense, PassKind::forward)), 1);
   EXPECT_EQ(share_beside(job.layer(kDense, PassKind::backward)), 1);
   EXPECT_EQ(share_beside(job.layer(kDense, PassKind::backward_inputs)), 1);
+}
+
+// PyTorch keeps gathered inputs and reduces behind both products: a gather less, and nothing beside them.
+TEST(LayerPasses, ABackwardPassWithoutOverlapKeepsItsInputs) {
+  Job job("llama-3-8b");
+  job.training.plan.tp = 8;
+  job.training.plan.sp = true;
+  const Traffic megatron = traffic_of(job.layer(kDense, PassKind::backward));
+  job.training.plan.overlap.tp_backward = false;
+  const LayerPass pass = job.layer(kDense, PassKind::backward);
+  const Traffic torch = traffic_of(pass);
+  EXPECT_EQ(share_beside(pass), 0);
+  EXPECT_DOUBLE_EQ(torch.at({Dimension::tp, all_gather}) * 2,
+                   megatron.at({Dimension::tp, all_gather}));
+  EXPECT_DOUBLE_EQ(torch.at({Dimension::tp, reduce_scatter}),
+                   megatron.at({Dimension::tp, reduce_scatter}));
+}
+
+// Chunk by chunk the same operations are smaller products, and what comes in from the other ranks is added up by a kernel.
+TEST(LayerPasses, ProductsInChunksTakeLonger) {
+  Job job("llama-3-8b");
+  job.training.plan.tp = 8;
+  job.training.plan.sp = true;
+  const LayerPass whole = job.layer(kDense, PassKind::forward);
+  job.training.plan.overlap.tp = true;
+  const LayerPass chunks = job.layer(kDense, PassKind::forward);
+  EXPECT_DOUBLE_EQ(chunks.flops(), whole.flops());
+  EXPECT_GT(chunks.compute_s(), 1.02 * whole.compute_s());
+  EXPECT_LT(chunks.compute_s(), 1.3 * whole.compute_s());
+}
+
+// Between servers a token goes once to each server that has one of its experts.
+TEST(LayerPasses, ATokenCrossesTheNetworkOncePerServer) {
+  Job job("deepseek-v3");
+  job.training.plan.ep = 64;
+  const auto sent = [&] {
+    return traffic_of(job.layer(kExperts, PassKind::forward)).at({Dimension::ep, all_to_all});
+  };
+  const double tokens = 4096.0 * 7168 * 2 * 2;  // there and back
+  EXPECT_DOUBLE_EQ(sent(), 8 * tokens);
+  job.training.plan.dispatcher = Dispatcher::deepep;
+  EXPECT_NEAR(sent(), 8 * (1 - std::pow(7.0 / 8, 8)) * tokens, 1e-6 * tokens);
+  job.training.plan.expert_servers = 4;
+  EXPECT_DOUBLE_EQ(sent(), 4 * tokens);
+  job.training.host.server_gpus = 64;  // one server: once to each rank
+  EXPECT_NEAR(sent(), 64 * (1 - std::pow(63.0 / 64, 8)) * tokens, 1e-6 * tokens);
 }
 
 TEST(LayerPasses, ASlowHostSetsThePace) {

@@ -17,6 +17,7 @@ LayerWriter::LayerWriter(const Architecture& model, const TrainingSpec& training
       spec_(model.spec()),
       training_(training),
       s_(sizes),
+      kernels_(kernels),
       w_(sizes, kernels, pass),
       heads_(real(model.heads()) / sizes.tp),
       kv_heads_(std::max(1.0, real(model.kv_heads()) / sizes.tp)) {}
@@ -154,6 +155,7 @@ void LayerWriter::embedding() {
   if (w_.forward()) {
     w_.memory(elements, 2);
     if (spec_.positions == Positions::learned) w_.memory(elements, 3);
+    if (spec_.masked) w_.memory(elements, 3);
     w_.after(Dimension::tp, s_.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
              elements * s_.bytes);
     if (spec_.embedding_norm) norm(s_.local * s_.hidden);
@@ -169,6 +171,10 @@ void LayerWriter::loss_head() {
   Linear output{s_.tokens, s_.hidden, real(spec_.vocabulary) / s_.tp};
   output.adapted = false;
   output.exact = true;
+  if (spec_.masked) {
+    w_.product({s_.local, s_.hidden, s_.hidden});
+    activation(s_.local, s_.hidden, false);
+  }
   norm(s_.local * s_.hidden);
   w_.column({output}, s_.hidden);
   // Read in 16 bits, softmax kept in 32.
@@ -184,6 +190,11 @@ void LayerWriter::loss_head_back() {
   if (w_.inputs()) w_.memory(s_.tokens * output.out, 4 / s_.bytes + 1, 2);
   w_.column_back({output}, s_.hidden);
   norm_back(s_.local * s_.hidden);
+  if (!spec_.masked) return;
+  const Linear dense{s_.local, s_.hidden, s_.hidden};
+  activation(s_.local, s_.hidden, true);
+  if (w_.inputs()) w_.input_gradient(dense);
+  if (w_.weights()) w_.weight_gradient(dense);
 }
 
 // Each prediction layer joins the hidden vector with the next token's embedding, then is a layer and an output of its own.

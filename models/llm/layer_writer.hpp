@@ -76,11 +76,13 @@ class LayerWriter {
     double groups = 0, rows = 0;
   };
   ExpertSizes expert_sizes() const;
+  double distinct_copies() const;
 
   const Architecture& model_;
   const LlmSpec& spec_;
   const TrainingSpec& training_;
   const PassSizes& s_;
+  const KernelTimes& kernels_;
   PassWriter w_;
   double heads_, kv_heads_;                       // of this rank
   std::size_t core_step_ = 0, experts_step_ = 0;  // beside which tokens of others may travel

@@ -33,7 +33,8 @@ double adapters(const Architecture& model, const PlanSpec& plan, LayerKind kind,
   return rank * ends / real(plan.tp);
 }
 
-// Bytes per trained parameter.
+}  // namespace
+
 double optimizer_bytes(const TrainingSpec& training) {
   if (training.optimizer == Optimizer::none) return 0;
   const double number = bytes_of(training.dtype.optimizer);
@@ -41,6 +42,8 @@ double optimizer_bytes(const TrainingSpec& training) {
   const double master = bytes_of(training.dtype.param) < number ? 1 : 0;
   return (moments + master) * number;
 }
+
+namespace {
 
 // Narrower gradients are widened for the optimizer's step, when no activations are left.
 double widened_bytes(const TrainingSpec& training) {

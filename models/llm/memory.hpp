@@ -54,6 +54,9 @@ std::vector<MemoryUse> training_memory(const Architecture& model, const Training
 MemoryUse stage_memory(const Architecture& model, const TrainingSpec& training,
                        const StageLayout& layout, std::size_t stage);
 
+// Of the optimizer's state, per trained parameter.
+double optimizer_bytes(const TrainingSpec& training);
+
 // "weights 8.8 GB + gradients ... = 97 GB of 80 GB".
 std::string explain(const MemoryUse& use, double capacity_bytes);
 

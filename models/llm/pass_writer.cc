@@ -111,17 +111,22 @@ Precision PassWriter::precision(const Linear& linear) const {
 // From 16 bits to FP8 and its transpose.
 void PassWriter::cast(double elements) { memory(elements, 4 / sizes_.bytes); }
 
-void PassWriter::product(const Linear& l) {
-  const double weights = l.in * l.out * l.groups;
+// In `pieces` of the rows, one kernel each.
+void PassWriter::rows(const Linear& l, double in, double out, double pieces) {
+  const double seconds = kernels_.gemm({.m = l.tokens / pieces,
+                                        .n = out,
+                                        .k = in,
+                                        .groups = l.groups * pieces,
+                                        .precision = precision(l),
+                                        .output_bytes = sizes_.bytes});
+  kernel(seconds + (pieces - 1) * kernels_.gap(), 2 * l.tokens * in * out * l.groups);
+  pass_steps_.back().kernels += pieces - 1;
+}
+
+void PassWriter::product(const Linear& l, double pieces) {
   if (below_16_bits(precision(l)))
-    cast(l.groups * l.tokens * l.in + weights / sizes_.micro_batches);
-  kernel(kernels_.gemm({.m = l.tokens,
-                        .n = l.out,
-                        .k = l.in,
-                        .groups = l.groups,
-                        .precision = precision(l),
-                        .output_bytes = sizes_.bytes}),
-         2 * l.tokens * weights);
+    cast(l.groups * (l.tokens * l.in + l.in * l.out / sizes_.micro_batches));
+  rows(l, l.in, l.out, pieces);
   if (trained() || !l.adapted) return;
   const Linear down{l.tokens, l.in, sizes_.lora, l.groups, false, true};
   const Linear up{l.tokens, sizes_.lora, l.out, l.groups, false, true};
@@ -129,15 +134,9 @@ void PassWriter::product(const Linear& l) {
   product(up);
 }
 
-void PassWriter::input_gradient(const Linear& l) {
+void PassWriter::input_gradient(const Linear& l, double pieces) {
   if (below_16_bits(precision(l))) cast(l.groups * l.tokens * l.out);
-  kernel(kernels_.gemm({.m = l.tokens,
-                        .n = l.in,
-                        .k = l.out,
-                        .groups = l.groups,
-                        .precision = precision(l),
-                        .output_bytes = sizes_.bytes}),
-         2 * l.tokens * l.in * l.out * l.groups);
+  rows(l, l.out, l.in, pieces);
   if (trained() || !l.adapted) return;
   input_gradient({l.tokens, sizes_.lora, l.out, l.groups, false, true});
   input_gradient({l.tokens, l.in, sizes_.lora, l.groups, false, true});
@@ -168,7 +167,7 @@ void PassWriter::column(Linears linears, double width) {
   } else if (sizes_.sp) {
     after(Dimension::tp, CollectiveKind::all_gather, bytes);
   }
-  for (const Linear& l : linears) product(l);
+  for (const Linear& l : linears) product(l, chunked ? sizes_.tp : 1);
   if (chunked) open();
 }
 
@@ -179,24 +178,29 @@ void PassWriter::row(Linears linears) {
     open();
     beside(Dimension::tp, CollectiveKind::reduce_scatter, bytes, chunks());
   }
-  for (const Linear& l : linears) product(l);
-  if (chunked) return open();
+  for (const Linear& l : linears) product(l, chunked ? sizes_.tp : 1);
+  if (chunked) {
+    memory(sizes_.tokens * sizes_.hidden, 1 + 1 / sizes_.tp);
+    return open();
+  }
   after(Dimension::tp, sizes_.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
         bytes);
 }
 
 void PassWriter::column_back(Linears linears, double width) {
   const double elements = sizes_.tokens * width;
-  const bool gathers = sizes_.sp && weights() && trained();
+  const bool under = sizes_.overlap.tp_backward;  // else several products add up to what is reduced
+  const bool gathers = under && sizes_.sp && weights() && trained();
   const auto gather = CollectiveKind::all_gather;
   const auto reduce = sizes_.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  const bool later = weights() && trained();  // the reduction runs beside the weights' gradients
+  const bool later = under && weights() && trained();  // beside the weights' gradients
   if (inputs()) {
-    const bool chunked = !later && sizes_.sp && sizes_.overlap.tp;
+    const bool chunked = under && !later && sizes_.sp && sizes_.overlap.tp;
     if (gathers || chunked) open();
     if (gathers) beside(Dimension::tp, gather, elements * sizes_.gathered, 1);
     if (chunked) beside(Dimension::tp, reduce, elements * sizes_.bytes, chunks());
-    for (const Linear& l : linears) input_gradient(l);
+    for (const Linear& l : linears) input_gradient(l, chunked ? sizes_.tp : 1);
+    if (chunked) memory(elements, 1 + 1 / sizes_.tp);
     if (!later && !chunked) after(Dimension::tp, reduce, elements * sizes_.bytes);
   } else if (gathers) {
     after(Dimension::tp, gather, elements * sizes_.gathered);
@@ -213,14 +217,15 @@ void PassWriter::column_back(Linears linears, double width) {
 void PassWriter::row_back(Linears linears) {
   if (inputs()) {
     const double bytes = sizes_.tokens * sizes_.hidden * sizes_.gathered;
-    if (sizes_.sp && sizes_.overlap.tp) {
+    const bool chunked = sizes_.sp && sizes_.overlap.tp;
+    if (chunked) {
       open();
       beside(Dimension::tp, CollectiveKind::all_gather, bytes, chunks());
     } else if (sizes_.sp) {
       after(Dimension::tp, CollectiveKind::all_gather, bytes);
     }
-    for (const Linear& l : linears) input_gradient(l);
-    if (sizes_.sp && sizes_.overlap.tp) open();
+    for (const Linear& l : linears) input_gradient(l, chunked ? sizes_.tp : 1);
+    if (chunked) open();
   }
   if (!weights()) return;
   for (const Linear& l : linears) weight_gradient(l);
@@ -232,7 +237,7 @@ LayerPass PassWriter::finish() {
   double kernels = 0;
   for (const PassStep& step : out.steps) kernels += step.kernels;
   const double seconds = out.compute_s();
-  const double host = kernels * kernels_.launch();
+  const double host = kernels * kernels_.launch() + host_s_;
   if (seconds > 0 && host > seconds) {
     for (PassStep& step : out.steps) step.compute_s *= host / seconds;
   }

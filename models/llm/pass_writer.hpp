@@ -8,7 +8,8 @@
 //   column back   dX beside gather X; dW beside scatter dX    dX; dW beside all-reduce dX
 //   row back      gather dY; dX, dW                      dX, dW
 //
-// With plan.overlap.tp a gather or scatter runs chunk by chunk beside its own product, all but the first chunk of tp.
+// With plan.overlap.tp a gather or scatter runs chunk by chunk beside its own product, all but the first chunk of tp; the product
+// is then tp smaller kernels.
 #pragma once
 
 #include <initializer_list>
@@ -38,6 +39,7 @@ class PassWriter {
   void kernel(double seconds, double flops = 0);
   void attention(const AttentionCall& call, double times = 1);
   void scan_product(const Gemm& gemm, double times);  // flops are counted apart
+  void host(double seconds) { host_s_ += seconds; }   // beyond the launches of kernels
   void flops(double count) { pass_steps_.back().flops += count; }
 
   // A collective over more than one rank; nothing otherwise.
@@ -49,8 +51,9 @@ class PassWriter {
   std::size_t here() const { return pass_steps_.size() - 1; }
   void beside_step(std::size_t step, Dimension dimension, CollectiveKind kind, double bytes);
 
-  void product(const Linear& linear);
-  void input_gradient(const Linear& linear);
+  // `pieces`: kernels that the tokens are split over.
+  void product(const Linear& linear, double pieces = 1);
+  void input_gradient(const Linear& linear, double pieces = 1);
   void weight_gradient(const Linear& linear);
   // `width` of the gathered (and, going back, scattered) activations per token.
   void column(Linears linears, double width);
@@ -64,6 +67,7 @@ class PassWriter {
   double ranks(Dimension dimension) const;
   Precision precision(const Linear& linear) const;
   void cast(double elements);
+  void rows(const Linear& linear, double in, double out, double pieces);
   bool trained() const { return sizes_.lora <= 0; }
   double chunks() const { return (sizes_.tp - 1) / sizes_.tp; }
 
@@ -71,6 +75,7 @@ class PassWriter {
   const KernelTimes& kernels_;
   PassKind pass_;
   std::vector<PassStep> pass_steps_;
+  double host_s_ = 0;
 };
 
 }  // namespace weft

@@ -252,7 +252,13 @@ class Rules {
     only_experts(plan_.etp <= 1 || plan_.etp == plan_.tp, "/plan/etp");
     only_experts(plan_.expert_skew == 1, "/plan/expert_skew");
     only_experts(plan_.expert_capacity == 0, "/plan/expert_capacity");
+    only_experts(plan_.expert_servers == 0, "/plan/expert_servers");
     if (!some) return;
+    need(plan_.expert_servers == 0 || plan_.dispatcher == Dispatcher::deepep,
+         "/plan/expert_servers", [&]() -> Words {
+           return {"it changes nothing where a token is sent once for each of its experts",
+                   R"(add "dispatcher": "deepep", or leave it out)"};
+         });
     need(divides(plan_.ep, llm_.experts->count), "/plan/ep", [&]() -> Words {
       return {fmt::format("{} experts do not divide over ep {}", llm_.experts->count, plan_.ep),
               use("ep", plan_.ep, llm_.experts->count,

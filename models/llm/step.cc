@@ -139,13 +139,18 @@ std::vector<Lockstep::Group> StepBuilder::groups(const Call& call) const {
 
 // ---- operations
 
+OpId StepBuilder::delay(double seconds, OpId after, std::uint32_t label) {
+  const OpId op = workload_->add_delay(picoseconds(seconds));
+  workload_->operations[op].label = first_label_ + label;
+  workload_->depend(after, op);
+  return op;
+}
+
 OpId StepBuilder::flush(std::size_t t, std::uint32_t label) {
   Streams& streams = streams_[t];
   if (workload_ == nullptr || streams.pending <= 0) return streams.compute;
-  const OpId op = workload_->add_delay(picoseconds(streams.pending * timelines_[t].slowness));
-  workload_->operations[op].label = first_label_ + label;
-  workload_->depend(streams.compute, op);
-  timelines_[t].computing.push_back(op);
+  const OpId op = delay(streams.pending * timelines_[t].slowness, streams.compute, label);
+  if (measured_) timelines_[t].computing.push_back(op);
   streams.pending = 0;
   return streams.compute = op;
 }
@@ -194,18 +199,23 @@ void StepBuilder::register_patterns(Lockstep& lockstep) {
   run_step();
 }
 
-void StepBuilder::append(Workload& workload, Lockstep& lockstep, OpId start) {
+OpId StepBuilder::append(Workload& workload, Lockstep& lockstep, OpId start, bool measured) {
   lockstep_ = &lockstep;
-  workload_ = &workload;
-  first_label_ = static_cast<std::uint32_t>(workload.labels.size());
-  const auto label = [&](std::string_view name) {
-    workload.labels.push_back(in_.name + ": " + std::string(name));
-  };
-  for (std::size_t d = 0; d < kDimensions; ++d) label(dimension_name(static_cast<Dimension>(d)));
-  for (const std::string_view name : kWorkNames) label(name);
-  for (Timeline& t : timelines_) t.computing.clear();
+  measured_ = measured;
+  if (workload_ != &workload) {
+    workload_ = &workload;
+    first_label_ = static_cast<std::uint32_t>(workload.labels.size());
+    const auto label = [&](std::string_view name) {
+      workload.labels.push_back(in_.name + ": " + std::string(name));
+    };
+    for (std::size_t d = 0; d < kDimensions; ++d) label(dimension_name(static_cast<Dimension>(d)));
+    for (const std::string_view name : kWorkNames) label(name);
+  }
   streams_.assign(timelines_.size(), {start, start, start, start, start, {}, 0});
   run_step();
+  std::vector<OpId> ends;
+  for (const Streams& streams : streams_) ends.push_back(streams.compute);
+  return barrier(ends, kAllStages);
 }
 
 void StepBuilder::run_step() {

@@ -60,7 +60,8 @@ class StepBuilder {
 
   // Everything that append() will send, so that it can be folded.
   void register_patterns(Lockstep& lockstep);
-  void append(Workload& workload, Lockstep& lockstep, OpId start);
+  // A step behind `start`; returns what ends it. `measured`: times() tells of it.
+  OpId append(Workload& workload, Lockstep& lockstep, OpId start, bool measured = true);
 
   struct Timeline {
     std::int64_t stage = 0;
@@ -69,6 +70,7 @@ class StepBuilder {
     std::vector<OpId> computing;  // in order
   };
   const std::vector<Timeline>& timelines() const { return timelines_; }
+  // Of all measured steps together, which lie from `start` to `end`.
   StreamTimes times(const Executor& executor, const Timeline& timeline, Time start, Time end) const;
   // What one rank hands to collectives of a dimension in one step, all timelines' mean.
   const std::array<double, kDimensions>& bytes_by_dimension() const { return bytes_; }
@@ -120,7 +122,9 @@ class StepBuilder {
   void reduce(std::int64_t stage, StageParameters parameters);
   void flush_reduce(std::int64_t stage);
   void finish_step();
+  void write_checkpoint();
 
+  OpId delay(double seconds, OpId after, std::uint32_t label);
   OpId flush(std::size_t t, std::uint32_t label);
   // Over all groups of a timeline, or of all classes of a stage; `ready` of each class.
   OpId communicate(const Call& call, const std::vector<OpId>& ready);
@@ -148,6 +152,7 @@ class StepBuilder {
   Lockstep* lockstep_ = nullptr;
   Workload* workload_ = nullptr;  // null while patterns are registered
   std::uint32_t first_label_ = 0;
+  bool measured_ = true;
   std::array<double, kDimensions> bytes_{};
   std::map<Dimension, std::pair<double, std::uint32_t>> largest_;
 };

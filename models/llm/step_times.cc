@@ -2,6 +2,7 @@
 // Where the time of a step went.
 #include <algorithm>
 
+#include "models/llm/host.hpp"
 #include "models/llm/step.hpp"
 
 namespace weft {
@@ -37,7 +38,9 @@ StreamTimes StepBuilder::times(const Executor& executor, const Timeline& timelin
     out.compute += (times.finished - times.started).seconds();
     reached = times.finished;
   }
-  const double rest = (end - reached).seconds();
+  const double written = std::min(checkpoint_s(in_.model, in_.training), (end - reached).seconds());
+  out.exposed[label_of(Dimension::other)] += written;
+  const double rest = (end - reached).seconds() - written;
   // What is left behind the optimizer is weights on their way, or other stages' optimizers.
   const bool gathers = in_.training.plan.zero > 0 && !in_.training.plan.overlap.param_gather;
   (gathers ? out.exposed[label_of(Dimension::dp)] : out.bubble) += std::max(0.0, rest);

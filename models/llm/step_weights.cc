@@ -2,6 +2,7 @@
 // Weights and gradients of a step: gathered before they are needed, reduced when they are there.
 #include <algorithm>
 
+#include "models/llm/host.hpp"
 #include "models/llm/step.hpp"
 #include "sim/run/run.hpp"
 
@@ -184,6 +185,14 @@ void StepBuilder::finish_step() {
     const OpId done = gather_now(s, own, stepped);
     for (std::size_t c = 0; c < classes_.size(); ++c) streams_[timeline(c, s)].compute = done;
   }
+  write_checkpoint();
+}
+
+void StepBuilder::write_checkpoint() {
+  const double seconds = checkpoint_s(in_.model, in_.training);
+  if (seconds <= 0 || workload_ == nullptr) return;
+  for (Streams& streams : streams_)
+    streams.compute = delay(seconds, streams.compute, label_of(Dimension::other));
 }
 
 }  // namespace weft

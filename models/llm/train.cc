@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/llm/flops.hpp"
+#include "models/llm/host.hpp"
 #include "models/llm/inference.hpp"
 #include "models/llm/memory.hpp"
 #include "models/llm/site.hpp"
@@ -42,9 +43,15 @@ class TrainingJob : public ModelledJob {
     step_.register_patterns(site.lockstep);
   }
 
+  // Other jobs and faults may meet some of the steps: every one is simulated.
   void append(Workload& workload, Lockstep& lockstep, OpId start) override {
+    const StepsSpec& steps = training_.steps;
+    for (std::int64_t i = 0; i < steps.warmup; ++i)
+      start = step_.append(workload, lockstep, start, false);
     start_ = start;
-    step_.append(workload, lockstep, start);
+    for (std::int64_t i = 0; i < steps.measure; ++i)
+      start = step_.append(workload, lockstep, start);
+    end_ = start;
   }
 
   void report(const Executor& executor, const Report&, JobReport& out) const override;
@@ -58,7 +65,7 @@ class TrainingJob : public ModelledJob {
   KernelTimes kernels_;
   LayerPasses passes_;
   StepBuilder step_;
-  OpId start_;
+  OpId start_, end_;  // of the measured steps
 };
 
 std::string share(double part, double whole) {
@@ -98,7 +105,9 @@ std::vector<Track> TrainingJob::tracks() const {
 }
 
 void TrainingJob::report(const Executor& executor, const Report&, JobReport& out) const {
-  const double step = out.time_s;
+  const Time start = executor.times(start_).started, end = executor.times(end_).finished;
+  const double steps = real(training_.steps.measure);
+  const double step = (end - start).seconds() / steps;
   const std::int64_t sequences = training_.global_batch;
   const double tokens = static_cast<double>(sequences * training_.seq);
   const double gpus = static_cast<double>(training_.gpus);
@@ -112,8 +121,6 @@ void TrainingJob::report(const Executor& executor, const Report&, JobReport& out
   // All replicas' mean; a class counts as often as it has members.
   StreamTimes mean;
   double weight = 0;
-  const Time start = executor.times(start_).started;
-  const Time end = start + Time{static_cast<std::int64_t>(step * 1e12 + 0.5)};
   for (const StepBuilder::Timeline& timeline : step_.timelines()) {
     const double members = static_cast<double>(timeline.replicas.size());
     const StreamTimes times = step_.times(executor, timeline, start, end);
@@ -122,9 +129,9 @@ void TrainingJob::report(const Executor& executor, const Report&, JobReport& out
     for (std::size_t d = 0; d < kDimensions; ++d) mean.exposed[d] += members * times.exposed[d];
     weight += members;
   }
-  mean.compute /= weight;
-  mean.bubble /= weight;
-  for (double& exposed : mean.exposed) exposed /= weight;
+  mean.compute /= weight * steps;
+  mean.bubble /= weight * steps;
+  for (double& exposed : mean.exposed) exposed /= weight * steps;
 
   const std::vector<MemoryUse> stages = training_memory(model_, training_, layout_);
   const MemoryUse& fullest = *std::ranges::max_element(stages, {}, &MemoryUse::total);
@@ -170,6 +177,11 @@ void TrainingJob::report(const Executor& executor, const Report&, JobReport& out
     const std::string name = step_.algorithm(static_cast<Dimension>(d));
     if (!name.empty()) algorithms.set(dimension_name(static_cast<Dimension>(d)), name);
   }
+  if (training_.checkpoint) {
+    Json& written = j.set("checkpoint", Json::object());
+    written.set("bytes_per_gpu", checkpoint_bytes(model_, training_));
+    written.set("s_per_step", checkpoint_s(model_, training_));
+  }
   j.set("plan", plan_json(training_));
 
   const auto line = [&](std::string what, std::string value) {
@@ -203,8 +215,10 @@ std::unique_ptr<ModelledJob> make_training(const JobSite& site, Diagnostics& out
   const GpuSpec& gpu = site.fabric.gpu_spec(site.gpus.front());
   TrainingSpec training = *site.spec.training;
   training.gpus = static_cast<std::int64_t>(site.gpus.size());
+  training.host = host_facts(site.fabric, site.gpus);
   const Architecture model(training.model);
   check_plan(model, training, out);
+  check_host(training, out);
   check_kernels(gpu, training.software, training.dtype, site.spec.place, site.spec.pointer, out);
   if (!out.ok()) return nullptr;
   StageLayout layout = stage_layout(model, training.plan, out);

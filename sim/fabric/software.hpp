@@ -111,7 +111,8 @@ struct AttentionShares {
 // twelve numbers per generation.
 struct ComputeSpec : ComponentHead {
   double gemm_share = 0.8, fp8_share = 0.7, fp4_share = 0.6, sustained = 0.8, memory_share = 0.85;
-  Time wave_start = 3500_ns, kernel_start = 2400_ns, host_launch = 6_us;
+  Time wave_start = 3500_ns, kernel_start = 2400_ns, host_launch = 6_us, host_expert_layer = 2_ms,
+       host_expert = 67_us;
   AttentionShares attention;
   double attention_backward = 0.85, eager_spill = 0.6, te_spill = 0.1, optimizer_share = 0.9,
          beside_collectives = 1.05, power_exponent = 0.24;
@@ -135,6 +136,11 @@ struct ComputeSpec : ComponentHead {
       at_most(kMostDelay));
     v("host_launch", host_launch, "time of the host for one kernel, framework included",
       at_most(kMostDelay));
+    v("host_expert_layer", host_expert_layer,
+      "time of the host for a forward pass through a layer of experts, waits for counts of tokens "
+      "included; going back twice as much; nothing with graphs",
+      at_most(kMostDelay));
+    v("host_expert", host_expert, "more of it for each expert of the rank", at_most(kMostDelay));
     v("attention", attention, "share of the 16-bit peak by attention kernel");
     v("attention_backward", attention_backward, "rate of a backward pass over the forward one's",
       between(0.01, 1));

@@ -35,9 +35,11 @@ constexpr Foreign kForeign[] = {{"", "seq"},
                                 {"plan", "bucket"},
                                 {"plan", "offload"},
                                 {"plan", "expert_capacity"},
-                                {"plan", "scatter_sends"}};
+                                {"plan", "scatter_sends"},
+                                {"", "checkpoint"}};
 // Keys that inference could know.
-constexpr Foreign kLater[] = {{"plan", "cp"}, {"plan", "context"}, {"plan", "dispatcher"}};
+constexpr Foreign kLater[] = {
+    {"plan", "cp"}, {"plan", "context"}, {"plan", "dispatcher"}, {"plan", "expert_servers"}};
 
 const Json* find(const Json& job, const Foreign& at) {
   if (*at.object == '\0') return job.find(at.key);

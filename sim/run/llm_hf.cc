@@ -187,6 +187,15 @@ void read_bloom(const HfConfig& c, LlmSpec& m) {
   m.embedding_norm = true;
 }
 
+void read_bert(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  m.mlp = MlpKind::plain;
+  m.intermediate = c.required({"intermediate_size"});
+  m.positions = Positions::learned;
+  m.tied = m.masked = m.embedding_norm = true;
+  m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = true;
+}
+
 void read_mpt(const HfConfig& c, LlmSpec& m) {
   read_biased(c, m);
   const HfConfig attention = c.inner("attn_config");
@@ -261,6 +270,8 @@ constexpr Family kFamilies[] = {{"llama", "LlamaForCausalLM", read_llama},
                                 {"gpt2", "GPT2LMHeadModel", read_gpt2},
                                 {"bloom", "BloomForCausalLM", read_bloom},
                                 {"mpt", "MPTForCausalLM", read_mpt},
+                                {"bert", "BertForMaskedLM", read_bert},
+                                {"bert", "BertForPreTraining", read_bert},
                                 {"nemotron", "NemotronForCausalLM", read_nemotron},
                                 {"nemotron_h", "NemotronHForCausalLM", read_nemotron_h},
                                 {"llama4", "Llama4ForConditionalGeneration", read_llama4},

@@ -81,7 +81,8 @@ struct LlmSpec : ComponentHead {
   MlpKind mlp = MlpKind::gated;
   Positions positions = Positions::rotary;
   bool tied = false, qkv_bias = false, output_bias = false, mlp_bias = false, norm_bias = false,
-       head_norms = false, sinks = false, embedding_norm = false, parallel_block = false;
+       head_norms = false, sinks = false, embedding_norm = false, parallel_block = false,
+       masked = false;
   std::optional<LatentAttention> latent;
   std::optional<ExpertsSpec> experts;
   std::optional<MambaSpec> mamba;
@@ -120,6 +121,9 @@ struct LlmSpec : ComponentHead {
     v("sinks", sinks, "one trained number per head that takes part in the softmax");
     v("embedding_norm", embedding_norm, "a norm on the embedding");
     v("parallel_block", parallel_block, "attention and MLP side by side from one norm");
+    v("masked", masked,
+      "fills gaps, as BERT does: attention sees both sides, two kinds of segments are embedded, a "
+      "dense layer and a bias of the vocabulary stand at the output");
     v("latent", latent, "latent attention in place of heads of keys and values");
     v("experts", experts, "mixture of experts in place of the MLP");
     v("mamba", mamba, "state space layers, placed by `pattern`");

@@ -134,8 +134,6 @@ struct JobSpec {
   std::optional<TrainingSpec> training;
   InferenceKeys inference_keys;
   std::optional<InferenceSpec> inference;
-  // owned by other parts of weft
-  Json checkpoint;
 
   Place place;
   std::string pointer;
@@ -171,7 +169,6 @@ struct JobSpec {
       "others by models.packet.weights",
       between(1, double{kMostClasses}));
     training_keys.visit(v);
-    v("checkpoint", checkpoint, "checkpoint traffic", NotYet{"checkpoint traffic"});
     inference_keys.visit(v);
   }
 };

@@ -75,6 +75,21 @@ void needs_key(const Json& job, const std::string& pointer, const char* key, con
     out.error(job.place, pointer, fmt::format("the key \"{}\" is missing", key), cure);
 }
 
+void check_checkpoint(const TrainingSpec& spec, Diagnostics& out) {
+  if (!spec.checkpoint) return;
+  const bool storage = spec.checkpoint->target == CheckpointTarget::storage;
+  const auto wrong = [&](std::string_view key, std::string fact, std::string cure) {
+    out.error(spec.place_of(key), spec.pointer + std::string(key), std::move(fact),
+              std::move(cure));
+  };
+  if (storage && !spec.checkpoint->rate)
+    wrong("/checkpoint", "the key \"rate\" is missing", R"(e.g. "rate": "200 GB/s")");
+  if (!storage && spec.checkpoint->rate)
+    wrong("/checkpoint/rate", "the host's memory has the rate of its server",
+          R"(say "target": "storage", or leave it out)");
+  if (spec.lora_rank) wrong("/checkpoint", "not yet: checkpoints of adapters", "leave it out");
+}
+
 // 0 when it does not fit in 64 bits.
 std::int64_t product(std::initializer_list<std::int64_t> factors) {
   std::int64_t all = 1;
@@ -156,6 +171,7 @@ TrainingSpec read_model_job(const Json& job, const std::string& pointer, Trainin
   spec.optimizer = keys.optimizer;
   spec.flops = keys.flops;
   spec.lora_rank = keys.lora_rank;
+  spec.checkpoint = keys.checkpoint;
   const PlanSpec& plan = spec.plan;
   spec.gpus = gpus ? *gpus : plan.dp ? product({plan.tp, plan.pp, plan.cp, *plan.dp}) : 0;
   return spec;
@@ -171,6 +187,7 @@ TrainingSpec read_training(const Json& job, const std::string& pointer, Training
     out.error(dtype->place, pointer + "/dtype/kv", "a training job has no cache",
               "leave it out, or ask for \"requests\"");
   }
+  check_checkpoint(spec, out);
   return spec;
 }
 

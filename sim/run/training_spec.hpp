@@ -102,12 +102,17 @@ struct FsdpSpec {
 };
 
 struct OverlapSpec {
-  bool grad_reduce = true, param_gather = true, tp = false, pp = true, ep = false, cp = true;
+  bool grad_reduce = true, param_gather = true, tp = false, tp_backward = true, pp = true,
+       ep = false, cp = true;
   template <class V>
   void visit(V&& v) {
     v("grad_reduce", grad_reduce, "gradients are reduced bucket by bucket under the backward pass");
     v("param_gather", param_gather, "weights are gathered under the next forward pass");
     v("tp", tp, "tensor parallel collectives run chunk by chunk beside the matrix products");
+    v("tp_backward", tp_backward,
+      "gradients of inputs are reduced, and inputs gathered once more, beside other products of "
+      "the "
+      "backward pass (Megatron-LM); false: inputs are kept, gradients reduced behind (PyTorch)");
     v("pp", pp, "sends between stages do not hold up their GPU");
     v("ep", ep, "expert all-to-alls run under the work of another micro-batch");
     v("cp", cp, "keys and values travel under the attention of the part before");
@@ -128,6 +133,7 @@ struct PlanSpec {
   OverlapSpec overlap;
   Bytes bucket{100'000'000};
   double expert_skew = 1, expert_capacity = 0;
+  std::int64_t expert_servers = 0;
   bool offload = false, pad = false;
   Place place;
   std::string pointer;
@@ -181,7 +187,12 @@ struct PlanSpec {
     v("expert_skew", expert_skew, "load of the busiest rank over the mean", between(1, 1000));
     v("expert_capacity", expert_capacity,
       "tokens an expert takes, over the mean; the rest is dropped; 0: no limit", between(0, 1000));
-    v("offload", offload, "optimizer state in host memory");
+    v("expert_servers", expert_servers,
+      "a token's experts lie in so many servers at most (node-limited routing); 0: no limit",
+      between(0, 100'000));
+    v("offload", offload,
+      "optimizer state in host memory, where the host steps: gradients go there, weights come "
+      "back");
     v("pad", pad, "heads and widths that tp does not divide are filled up instead of refused");
   }
 };
@@ -240,6 +251,31 @@ struct StepsSpec {
   }
 };
 
+enum class CheckpointTarget { host, storage };
+constexpr auto enum_names(CheckpointTarget) {
+  using enum CheckpointTarget;
+  return std::array<EnumName<CheckpointTarget>, 2>{{{host, "host"}, {storage, "storage"}}};
+}
+
+// Weights and optimizer state, every rank an equal part; the step waits until they are written.
+struct CheckpointSpec {
+  std::int64_t every_steps = 1;
+  CheckpointTarget target = CheckpointTarget::host;
+  std::optional<Bandwidth> rate;
+  template <class V>
+  void visit(V&& v) {
+    v("every_steps", every_steps, "steps from one to the next", required, between(1, 100'000'000));
+    v("target", target, "host: memory of the servers; storage: shared by the job");
+    v("rate", rate, "of the storage, all ranks together", positive);
+  }
+};
+
+// What a job finds where it is placed. Bytes per second and GPU; 0: not described.
+struct HostFacts {
+  std::int64_t server_gpus = 8;
+  double link = 0, memory = 0;  // GPU to host; the host's memory, shared by the GPUs of a server
+};
+
 // Keys of a training job, beside those of every job.
 struct TrainingKeys {
   Json model;
@@ -251,6 +287,7 @@ struct TrainingKeys {
   Optimizer optimizer = Optimizer::adamw;
   FlopsConvention flops = FlopsConvention::palm;
   std::optional<std::int64_t> lora_rank;
+  std::optional<CheckpointSpec> checkpoint;
   template <class V>
   void visit(V&& v) {
     v("model", model, "an LLM of the catalogue, or a config.json of Hugging Face");
@@ -265,13 +302,15 @@ struct TrainingKeys {
       "how the report counts a model's FLOPs: palm, causal, megatron-recompute, 6n");
     v("lora_rank", lora_rank, "fine-tuning of adapters of this rank; the model itself is frozen",
       between(1, 100'000));
+    v("checkpoint", checkpoint, "states are written now and then");
   }
 };
 
 struct TrainingSpec {
   LlmSpec model;
-  // `gpus` is 0 when the job takes all of the fabric: whoever knows the fabric fills it in.
+  // `gpus` is 0 when the job takes all of the fabric: whoever knows the fabric fills it in, and `host`.
   std::int64_t seq = 2048, global_batch = 1, gpus = 1;
+  HostFacts host;
   StepsSpec steps;
   PlanSpec plan;
   std::vector<std::string> order{"tp", "cp", "dp", "pp"};  // of ranks, fastest first
@@ -280,6 +319,7 @@ struct TrainingSpec {
   Optimizer optimizer = Optimizer::adamw;
   FlopsConvention flops = FlopsConvention::palm;
   std::optional<std::int64_t> lora_rank;
+  std::optional<CheckpointSpec> checkpoint;
 
   std::string pointer;                  // of the job
   std::shared_ptr<const Json> written;  // the job as it was written, for the places of messages

@@ -92,6 +92,58 @@ TEST(CaseL08, TooBigSaysWhatItNeeds) {
   EXPECT_THAT(outcome.err, HasSubstr("optimizer"));
 }
 
+const std::vector<std::string> kAnswers{"plan",
+                                        "--mode",
+                                        "inference",
+                                        "--llm",
+                                        "llama-3-8b",
+                                        "--fabric",
+                                        "hgx-h100",
+                                        "--gpus",
+                                        "8",
+                                        "--job",
+                                        "/requests/count=64",
+                                        "--job",
+                                        "/requests/output=64"};
+
+// The best is what the report of that plan says; every split of eight GPUs is there.
+TEST(PlanInference, BestFirstAndAsRunHasIt) {
+  const std::string path = testing::TempDir() + "/weft-plan-answers.json";
+  const auto planned = weft_cli(with(kAnswers, {"--json", "--top", "20", "--scenario", path}));
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  const Json json = cli_test::document(planned);
+  const auto& plans = json.find("plans")->items;
+  EXPECT_EQ(json.find("candidates_tried")->integer, 10);  // tp 1, 2, 4, 8 with stages in the rest
+  ASSERT_EQ(plans.size(), 10u);
+  for (std::size_t i = 1; i < plans.size(); ++i)
+    EXPECT_LE(number(plans[i], "output_tokens_per_s"), number(plans[i - 1], "output_tokens_per_s"));
+  const auto ran = weft_cli({"run", path, "--json", "--quick"});
+  std::filesystem::remove(path);
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Json ran_json = cli_test::document(ran);
+  const Json& job = ran_json.find("jobs")->items[0];
+  EXPECT_DOUBLE_EQ(number(job, "output_tokens_per_s"), number(plans[0], "output_tokens_per_s"));
+}
+
+// A level that only many GPUs per replica reach turns the order around.
+TEST(PlanInference, TheServiceLevelDecides) {
+  const auto best = [](const std::vector<std::string>& more) {
+    const auto outcome = weft_cli(with(kAnswers, with({"--json"}, more)));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return cli_test::document(outcome).find("plans")->items[0].find("plan")->find("tp")->integer;
+  };
+  const auto loose = best({});
+  const auto tight = best({"--job", "/serving/slo={\"tpot\": \"4 ms\"}"});
+  EXPECT_LT(loose, tight);
+}
+
+TEST(PlanInference, WhatDoesNotFitIsLeftOut) {
+  const auto outcome = weft_cli({"plan", "--mode", "inference", "--llm", "llama-3.1-405b",
+                                 "--fabric", "hgx-h100", "--gpus", "8", "--json"});
+  EXPECT_EQ(outcome.code, 4) << outcome.out;
+  EXPECT_THAT(outcome.err, HasSubstr("does not fit"));
+}
+
 TEST(PlanCommand, WhatCannotBeIsRefused) {
   const auto refused = [](const std::vector<std::string>& more, const std::string& words) {
     const auto outcome = weft_cli(with(kSmall, more));
@@ -99,7 +151,8 @@ TEST(PlanCommand, WhatCannotBeIsRefused) {
     EXPECT_THAT(outcome.err, HasSubstr(words));
     EXPECT_TRUE(outcome.out.empty());
   };
-  refused({"--mode", "inference"}, "not yet: plans for inference");
+  refused({"--mode", "inference"}, "--global-batch: only training has it");
+  refused({"--mode", "guessing"}, "--mode");
   refused({"--fix", "tpp=8"}, "/plan/tpp: unknown key, did you mean \"tp\"?");
   refused({"--fix", "tp"}, "is not KEY=VALUE");
   refused({"--fix", "tp=3"}, "no plan keeps all rules");

@@ -80,6 +80,53 @@ TEST(Step, ScatteredSendsCarryOnePartPerRank) {
   EXPECT_LT(parts.time_s, whole.time_s);
 }
 
+// All steps are simulated, those that count are averaged: an idle fabric makes them alike.
+TEST(Step, StepsAreAveragedAfterTheWarmUp) {
+  const auto run = [](const std::string& steps) {
+    return test::run(fmt::format(
+        R"({{"fabric": "hgx-h100", "jobs": [{{"name": "t", "kind": "training", "gpus": 8, "model": {}, "seq": 2048,
+             "global_batch": 16, "plan": {{"pp": 2, "zero": 1}}, "steps": {}}}]}})",
+        kModel, steps));
+  };
+  const Report one = run(R"({"warmup": 0})");
+  const Report four = run(R"({"warmup": 1, "measure": 3})");
+  const double step = number(one, "step_time_s");
+  EXPECT_DOUBLE_EQ(one.time_s, step);
+  EXPECT_NEAR(number(four, "step_time_s") / step, 1, 1e-9);
+  EXPECT_NEAR(four.time_s / step, 4, 1e-9);
+  for (const char* key : {"compute_s", "bubble_fraction"})
+    EXPECT_NEAR(number(four, key) / number(one, key), 1, 1e-6) << key;
+}
+
+TEST(Step, ACheckpointMakesEveryStepLonger) {
+  const auto every = [](const std::string& checkpoint) {
+    return test::run(fmt::format(
+        R"({{"fabric": "hgx-h100", "jobs": [{{"name": "t", "kind": "training", "gpus": 8, "model": {}, "seq": 2048,
+             "global_batch": 16, "plan": {{"zero": 1}}{}}}]}})",
+        kModel, checkpoint));
+  };
+  const Report none = every("");
+  const Report some = every(R"(, "checkpoint": {"every_steps": 5})");
+  const double written = number(some, "checkpoint", "s_per_step");
+  EXPECT_GT(written, 0);
+  EXPECT_NEAR(some.time_s - none.time_s, written, 1e-9);
+  EXPECT_NEAR(number(some, "exposed_comm_s", "other"), written, 1e-9);
+  // Storage at 100 GB/s for all: as many bytes, five times in a row, one step in five.
+  const Report storage =
+      every(R"(, "checkpoint": {"every_steps": 5, "target": "storage", "rate": "100 GB/s"})");
+  EXPECT_NEAR(number(storage, "checkpoint", "s_per_step"),
+              8 * number(some, "checkpoint", "bytes_per_gpu") / 100e9 / 5, 1e-9);
+}
+
+// The host's step is longer than the GPU's, and its state leaves the GPU.
+TEST(Step, AnOffloadedOptimizerTakesTimeAndGivesMemory) {
+  const Report own = train(16, R"({"zero": 1})");
+  const Report host = train(16, R"({"zero": 1, "offload": true})");
+  EXPECT_GT(host.time_s, own.time_s);
+  EXPECT_EQ(number(host, "memory_bytes_per_gpu", "optimizer"), 0);
+  EXPECT_GT(number(own, "memory_bytes_per_gpu", "optimizer"), 0);
+}
+
 // Acceptance of the folding: six plans on 64 GPUs.
 TEST(Step, FoldedEqualsUnfolded) {
   const std::pair<const char*, const char*> plans[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft plan: the fastest ways to spread a model over GPUs. Every legal plan that fits the memory is estimated; the best are
-// simulated at fluid level and ordered by that.
+// weft plan: the fastest ways to spread a model over GPUs. To train, every legal plan that fits the memory is estimated, the best
+// are simulated at fluid level and ordered by that. To answer: see plan_inference.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -12,12 +12,14 @@
 #include "models/catalog.hpp"
 #include "models/llm/fabric_times.hpp"
 #include "models/llm/flops.hpp"
+#include "models/llm/host.hpp"
 #include "models/llm/search.hpp"
 #include "models/nccl/library.hpp"
 #include "sim/core/loader.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/file_source.hpp"
 #include "tools/cli/output.hpp"
+#include "tools/cli/plan_inference.hpp"
 #include "tools/cli/plan_output.hpp"
 #include "tools/cli/simulate.hpp"
 
@@ -25,6 +27,7 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t kDefaultSeq = 4096, kDefaultTokens = std::int64_t{4} << 20;
+constexpr std::int64_t kClientsPerGpu = 16;
 constexpr std::int64_t kFewGpus = 1024;  // up to here a simulated step costs little
 
 double now_s() {
@@ -44,12 +47,14 @@ class PlanCommand final : public Command {
         ->check(CLI::Range(1, 1'000'000'000));
     app.add_option("--seq", seq_, "tokens of a sequence; default 4096, or what the model takes")
         ->check(CLI::Range(1, 1'000'000'000));
-    app.add_option("--mode", mode_, "training; inference is not there yet");
+    app.add_option("--mode", mode_, "training or inference")
+        ->check(CLI::IsMember({"training", "inference"}));
     app.add_option("--top", top_, "plans to show, default 5")->check(CLI::Range(1, 1000));
     app.add_option("--fix", fixed_, "a key of the plan that is not searched: tp=8, recompute=full")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    app.add_option("--job", job_sets_, "another key of the job: /dtype/compute=fp8")
+    app.add_option("--job", job_sets_,
+                   "another key of the job: /dtype/compute=fp8, /requests/concurrency=64")
         ->type_name("PTR=VALUE")
         ->allow_extra_args(false);
     app.add_flag("--tp-across-servers", tp_across_, "tensor parallel groups may leave a server");
@@ -64,19 +69,21 @@ class PlanCommand final : public Command {
   int run(Io& io) override {
     const double start = now_s();
     Diagnostics diagnostics;
-    if (mode_ != "training")
-      diagnostics.error({}, "--mode", fmt::format("not yet: plans for {}", mode_), "training");
+    check_options(diagnostics);
     diagnostics.throw_if_errors();
     const LoadedFabric loaded = load(diagnostics);
     const Fabric& fabric = loaded.fabric;
     Configs files(find_configs_root());
     Loader loader(files, diagnostics);
     Scenario scenario = read(loader, loaded.document, diagnostics);
+    if (answers()) return serve(io, fabric, std::move(scenario), diagnostics);
     TrainingSpec& training = *scenario.jobs.front().training;
 
     Placement placement(fabric, 1);
     const auto gpus = placement.take(static_cast<std::size_t>(gpus_), PlacementPolicy::packed, 0);
     const GpuSpec& gpu = fabric.gpu_spec(gpus->front());
+    training.host = host_facts(fabric, *gpus);
+    check_host(training, diagnostics);
     check_kernels(gpu, training.software, training.dtype, {}, "/job", diagnostics);
     diagnostics.throw_if_errors();
     io.err << diagnostics.text();
@@ -93,7 +100,7 @@ class PlanCommand final : public Command {
                             return context.make_network(Fidelity::fluid, capacities, {});
                           });
     FabricTimes times(fabric, timer, *gpus);
-    const SearchLimits limits = search_limits(fabric, *gpus, gpu, training, progress);
+    const SearchLimits limits = search_limits(gpu, training, progress);
     const SearchResult found = search_plans(model, training, kernels, times, limits);
     const double searched = now_s() - start;
 
@@ -107,7 +114,7 @@ class PlanCommand final : public Command {
       row.mfu = flops / row.step_s() / static_cast<double>(gpus_) /
                 kernels.peak_flops(training.dtype.compute);
     if (rows.size() > top_) rows.resize(top_);
-    if (!scenario_.empty()) write_scenario(rows.front().candidate.plan, training, experts);
+    if (!scenario_.empty()) write_scenario(plan_document(rows.front().candidate.plan, experts));
     const double wall = now_s() - start;
     if (json_) {
       io.out = to_text(to_json(found, rows, experts, wall, searched)) + "\n";
@@ -131,6 +138,70 @@ class PlanCommand final : public Command {
   }
 
  private:
+  bool answers() const { return mode_ == "inference"; }
+
+  void check_options(Diagnostics& diagnostics) const {
+    if (!answers()) return;
+    const auto refuse = [&](bool given, const char* option) {
+      if (given) diagnostics.error({}, option, "only training has it", "leave it out");
+    };
+    refuse(batch_.has_value(), "--global-batch");
+    refuse(seq_.has_value(), "--seq");
+    refuse(simulate_.has_value(), "--simulate");
+  }
+
+  int serve(Io& io, const Fabric& fabric, Scenario scenario, Diagnostics& diagnostics) const {
+    const double start = now_s();
+    const InferenceSpec& spec = *scenario.jobs.front().inference;
+    const bool experts = spec.model.experts.has_value();
+    const std::string name = spec.model.name.empty() ? llm_ : spec.model.name;
+    SearchLimits limits;
+    limits.gpus_per_server =
+        host_facts(fabric, {fabric.gpus().begin(), fabric.gpus().end()}).server_gpus;
+    limits.tp_across_servers = tp_across_;
+    limits.fixed = keys_;
+    Progress progress(io.err);
+    RunContext context = run_context(progress);
+    context.explain = false;
+    ServedPlans found =
+        search_served(fabric, std::move(scenario), limits, context, progress, diagnostics);
+    if (found.best.empty()) {
+      if (found.tried == 0)
+        throw InputError(
+            "error: no plan keeps all rules\n"
+            "    other --gpus, fewer --fix; `weft check` names the rules\n");
+      io.err << fmt::format("does not fit: none of {} plans\n", found.tried);
+    }
+    if (found.best.size() > top_) found.best.resize(top_);
+    if (!scenario_.empty() && !found.best.empty())
+      write_scenario(served_plan(found.best.front().plan, experts));
+    if (json_) {
+      Json out = head();
+      out.set("candidates_tried", found.tried);
+      out.set("too_large_for_memory", found.too_large);
+      out.set("illegal", found.illegal);
+      out.set("wall_s", now_s() - start);
+      Json& plans = out.set("plans", Json::array());
+      for (const ServedPlan& row : found.best) plans.push(served_row(row, experts));
+      io.out = to_text(out) + "\n";
+    } else if (!found.best.empty()) {
+      io.out =
+          fmt::format("{} on {} x {}\n{} plans simulated, {} of them do not fit\n\n", name, gpus_,
+                      fabric.gpu_spec(fabric.gpus().front()).name, found.tried, found.too_large);
+      io.out += served_table(found.best, experts);
+    }
+    return found.best.empty() ? kLimit : kOk;
+  }
+
+  Json head() const {
+    Json out = Json::object();
+    out.set("weft", json_head());
+    out.set("llm", llm_);
+    out.set("fabric", fabric_);
+    out.set("gpus", gpus_);
+    return out;
+  }
+
   // Servers are added until there are enough GPUs.
   LoadedFabric load(Diagnostics& diagnostics) {
     LoadedFabric loaded = load_fabric(fabric_, sets_, diagnostics);
@@ -161,6 +232,24 @@ class PlanCommand final : public Command {
       keys_.insert(key);
     }
     return plan;
+  }
+
+  // Clients that keep a replica busy, and twice as many requests.
+  Json answering(const Json& model, const Json& plan) const {
+    Json out = Json::object();
+    out.set("kind", "inference");
+    out.set("gpus", gpus_);
+    out.set("model", model);
+    out.set("plan", plan);
+    out.set("dtype", Json::object());
+    Json& requests = out.set("requests", Json::object());
+    requests.set("arrival", "closed");
+    requests.set("concurrency", kClientsPerGpu * gpus_);
+    requests.set("count", 2 * kClientsPerGpu * gpus_);
+    requests.set("prompt", 1024);
+    requests.set("output", 256);
+    out.set("serving", Json::object());
+    return out;
   }
 
   Json job(const Json& model, const Json& plan, std::int64_t seq, std::int64_t batch) const {
@@ -206,23 +295,22 @@ class PlanCommand final : public Command {
     Json document = Json::object();
     document.set("fabric", fabric);
     Json& jobs = document.set("jobs", Json::array());
-    jobs.push(job(model, plan, *seq_, *batch_));
-    apply_sets(loader, document.find("jobs")->items.front(), job_sets_, diagnostics);
+    jobs.push(answers() ? answering(model, plan) : job(model, plan, *seq_, *batch_));
+    Json& job = document.find("jobs")->items.front();
+    apply_sets(loader, job, job_sets_, diagnostics);
+    job_ = job;
     Scenario scenario;
     read_on(diagnostics, [&](Diagnostics& out) { scenario = read_scenario(document, out); });
     diagnostics.throw_if_errors();
     return scenario;
   }
 
-  SearchLimits search_limits(const Fabric& fabric, const std::vector<NodeId>& gpus,
-                             const GpuSpec& gpu, const TrainingSpec& training,
+  SearchLimits search_limits(const GpuSpec& gpu, const TrainingSpec& training,
                              Progress& progress) const {
     if (!gpu.memory)
       throw InputError(fmt::format("error: the memory of {} is not known\n", gpu.name));
     SearchLimits limits;
-    const ServerId server = fabric.node(gpus.front()).server;
-    limits.gpus_per_server = std::ranges::count_if(
-        gpus, [&](NodeId other) { return fabric.node(other).server == server; });
+    limits.gpus_per_server = training.host.server_gpus;
     limits.tp_across_servers = tp_across_;
     limits.memory_bytes = gpu.memory->value();
     limits.fixed = keys_;
@@ -283,11 +371,7 @@ class PlanCommand final : public Command {
 
   Json to_json(const SearchResult& found, const std::vector<RankedPlan>& rows, bool experts,
                double wall, double searched) const {
-    Json out = Json::object();
-    out.set("weft", json_head());
-    out.set("llm", llm_);
-    out.set("fabric", fabric_);
-    out.set("gpus", gpus_);
+    Json out = head();
     out.set("seq", *seq_);
     out.set("global_batch", *batch_);
     out.set("candidates_tried", found.evaluated);
@@ -307,7 +391,8 @@ class PlanCommand final : public Command {
     return Json(name.ends_with(".json") ? std::filesystem::absolute(name).string() : name);
   }
 
-  void write_scenario(const PlanSpec& plan, const TrainingSpec& training, bool experts) const {
+  // The job as it was asked for, with this plan.
+  void write_scenario(Json plan) const {
     Json document = Json::object();
     Json& head = document.set("weft", Json::object());
     head.set("schema", 1);
@@ -321,17 +406,12 @@ class PlanCommand final : public Command {
     if (servers_ > 0) changes.set("/servers", servers_);
     if (!changes.members.empty()) fabric.set("set", std::move(changes));
     document.set("fabric", std::move(fabric));
-    Json& jobs = document.set("jobs", Json::array());
     Json model = Json::object();
     model.set("use", reference(llm_));
-    Json made = job(model, plan_document(plan, experts), training.seq, training.global_batch);
-    made.set("dtype", write_config(training.dtype));
-    const Json software = write_config(training.software);
-    for (const JsonMember& member : software.members) made.set(member.key, member.value);
-    made.set("optimizer", write_config(training.optimizer));
-    made.set("flops_convention", write_config(training.flops));
-    if (training.lora_rank) made.set("lora_rank", *training.lora_rank);
-    jobs.push(std::move(made));
+    Json job = job_;
+    job.set("model", std::move(model));
+    job.set("plan", std::move(plan));
+    document.set("jobs", Json::array()).push(std::move(job));
     write_file(scenario_, to_text(document) + "\n");
   }
 
@@ -341,6 +421,7 @@ class PlanCommand final : public Command {
   std::size_t top_ = 5;
   std::vector<std::string> sets_, fixed_, job_sets_;
   std::set<std::string> keys_;
+  Json job_;
   bool json_ = false, tp_across_ = false;
 };
 

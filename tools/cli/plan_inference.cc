@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/plan_inference.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/llm/plan.hpp"
+#include "tools/cli/simulate.hpp"
+
+namespace weft {
+namespace {
+
+double number(const Json& details, std::initializer_list<std::string_view> keys) {
+  const Json* at = &details;
+  for (const std::string_view key : keys) {
+    at = at->find(key);
+    if (at == nullptr) return 0;
+  }
+  return at->number;
+}
+
+std::vector<std::int64_t> divisors(std::int64_t of, std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 1; i <= std::min(of, most); ++i) {
+    if (of % i == 0) out.push_back(i);
+  }
+  return out;
+}
+
+// Plans worth looking at, legal or not.
+std::vector<PlanSpec> candidates(const InferenceSpec& spec, const SearchLimits& limits) {
+  const auto choices = [&](const char* key, std::int64_t fixed, std::vector<std::int64_t> free) {
+    return limits.fixed.contains(key) ? std::vector{fixed} : std::move(free);
+  };
+  const bool experts = spec.model.experts.has_value();
+  const std::int64_t inside = limits.tp_across_servers ? spec.gpus : limits.gpus_per_server;
+  std::vector<PlanSpec> out;
+  for (const std::int64_t tp : choices("tp", spec.plan.tp, divisors(spec.gpus, inside))) {
+    if (spec.gpus % tp != 0) continue;
+    const auto stages = divisors(spec.gpus / tp, spec.model.layers);
+    for (const std::int64_t pp : choices("pp", spec.plan.pp, stages)) {
+      const std::int64_t stage = spec.gpus / std::max<std::int64_t>(pp, 1);
+      const auto spread =
+          experts ? divisors(stage, spec.model.experts->count) : std::vector{std::int64_t{1}};
+      for (const std::int64_t ep : choices("ep", spec.plan.ep, spread)) {
+        std::vector<std::int64_t> columns{0};
+        if (experts && tp > 1) columns.push_back(1);
+        for (const std::int64_t etp : choices("etp", spec.plan.etp, columns)) {
+          PlanSpec& plan = out.emplace_back(spec.plan);
+          plan.tp = tp, plan.pp = pp, plan.ep = ep, plan.etp = etp;
+          if (!limits.fixed.contains("dp")) plan.dp.reset();
+        }
+      }
+    }
+  }
+  return out;
+}
+
+std::string words(const PlanSpec& plan, bool experts) {
+  std::string out = fmt::format("{} x tp {}", *plan.dp, plan.tp);
+  if (plan.pp > 1) out += fmt::format(" pp {}", plan.pp);
+  if (experts) out += fmt::format(" ep {} etp {}", plan.ep, plan.expert_tp());
+  return out;
+}
+
+// What the replicas' time goes to, computing left out.
+std::string costs_most(const Json& details) {
+  std::string_view name = "computing";
+  double most = 0.0005;
+  for (const std::string_view part : {"tp", "ep", "pp"}) {
+    const double share = number(details, {"time_share", part});
+    if (share <= most) continue;
+    most = share;
+    name = part;
+  }
+  return name == "computing" ? std::string(name) : fmt::format("{} {:.1f} %", name, 100 * most);
+}
+
+}  // namespace
+
+ServedPlans search_served(const Fabric& fabric, Scenario scenario, const SearchLimits& limits,
+                          const RunContext& context, Progress& progress, Diagnostics& diagnostics) {
+  InferenceSpec& spec = *scenario.jobs.front().inference;
+  spec.gpus = *scenario.jobs.front().gpus;
+  spec.global_batch = spec.gpus;  // of no meaning here; a multiple of every number of replicas
+  const Architecture model(spec.model);
+  const bool level = spec.serving.slo.ttft || spec.serving.slo.tpot;
+  ServedPlans out;
+  std::vector<PlanSpec> legal;
+  for (PlanSpec& plan : candidates(spec, limits)) {
+    TrainingSpec trial = spec;
+    trial.plan = std::move(plan);
+    if (legal_plan(model, trial))
+      legal.push_back(std::move(trial.plan));
+    else
+      ++out.illegal;
+  }
+  for (PlanSpec& plan : legal) {
+    progress.show(fmt::format("plan {} of {}", ++out.tried, legal.size()));
+    spec.plan = plan;
+    Json details = run_on(fabric, scenario, context, diagnostics).jobs.front().details;
+    if (const Json* fits = details.find("fits"); fits != nullptr && !fits->boolean) {
+      ++out.too_large;
+      continue;
+    }
+    const double rate = number(details, {level ? "goodput_at_slo" : "output_tokens_per_s"});
+    out.best.push_back({std::move(plan), std::move(details), rate});
+  }
+  std::ranges::stable_sort(out.best, std::ranges::greater{}, &ServedPlan::rate);
+  return out;
+}
+
+Json served_plan(const PlanSpec& plan, bool experts) {
+  Json out = Json::object();
+  out.set("tp", plan.tp);
+  out.set("pp", plan.pp);
+  out.set("dp", *plan.dp);
+  if (experts) {
+    out.set("ep", plan.ep);
+    out.set("etp", plan.expert_tp());
+  }
+  return out;
+}
+
+Json served_row(const ServedPlan& row, bool experts) {
+  Json out = Json::object();
+  out.set("plan", served_plan(row.plan, experts));
+  for (const std::string_view key : {"output_tokens_per_s", "requests_per_s", "goodput_at_slo",
+                                     "ttft_s", "tpot_s", "e2e_s", "mfu"}) {
+    if (const Json* value = row.details.find(key)) out.set(key, *value);
+  }
+  out.set("memory_bytes", number(row.details, {"memory_bytes_per_gpu", "total"}));
+  out.set("bottleneck", costs_most(row.details));
+  return out;
+}
+
+std::string served_table(const std::vector<ServedPlan>& rows, bool experts) {
+  Table table({"tokens/s", "requests/s", "in time", "first token p50", "p99", "further p50",
+               "memory", "costs most", "plan"});
+  const auto ms = [](double seconds) { return fmt::format("{:.4g} ms", 1e3 * seconds); };
+  for (const ServedPlan& row : rows) {
+    const Json& d = row.details;
+    table.row(
+        {fmt::format("{:.4g}", number(d, {"output_tokens_per_s"})),
+         fmt::format("{:.4g}", number(d, {"requests_per_s"})),
+         fmt::format("{:.1f} %", 100 * number(d, {"within_slo"})), ms(number(d, {"ttft_s", "p50"})),
+         ms(number(d, {"ttft_s", "p99"})), ms(number(d, {"tpot_s", "p50"})),
+         fmt::format("{:.1f} of {:.0f} GB", number(d, {"memory_bytes_per_gpu", "total"}) / 1e9,
+                     number(d, {"memory_bytes_per_gpu", "capacity"}) / 1e9),
+         costs_most(d), words(row.plan, experts)});
+  }
+  return table.text();
+}
+
+}  // namespace weft

@@ -43,7 +43,7 @@ struct RoceCase {
     v("per", per, "JSON pointer to a number of the report that it is divided by");
     v("windows", windows, "of a list: from the first to before the second; all by default");
     v("take", take, "of those: mean or most");
-    v("scale", scale, "into the unit of the record", between(1e-300, 1e300));
+    v("scale", scale, "into the unit of the record", between(1e-18, 1e18));
     v("column", column, "the column that is predicted");
   }
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft serve: a page on this machine with sliders, whose answers are runs.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <ostream>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{100};
 constexpr std::chrono::seconds kGrace{2};
+constexpr unsigned kMostAtOnce = 4;  // answers; one near the limit of time takes a GB
 
 // A machine that is being built cannot be interrupted, and nothing that this program does is on a disk: after the grace it ends
 // whatever it is at.
@@ -54,7 +56,7 @@ class ServeCommand final : public Command {
     const std::string documents[] = {to_text(choices.to_json(), 0)};
     const std::optional<std::string> page = page_of("serve.html", documents);
     if (!page) throw Missing(kNoPage);
-    limits_.at_once = std::max(1U, std::thread::hardware_concurrency());
+    limits_.at_once = std::clamp(std::thread::hardware_concurrency(), 1U, kMostAtOnce);
     const Interrupts interrupts;
     Answerer answerer(choices, limits_, &Interrupts::seen);
     Gate gate{new_token()};

@@ -14,6 +14,7 @@
 namespace weft {
 namespace {
 
+constexpr double kDent = 0.8;   // of the bandwidth before
 constexpr double kNoise = 1.2;  // a size that takes that much longer than the next is still noise
 constexpr std::int64_t kLongFixedCost = 4 << 20;  // bytes
 
@@ -348,6 +349,20 @@ Bytes end_of_cliff(const FitTable& table, Bytes from) {
   return end;
 }
 
+// Sizes at which bandwidth falls and is above what it was before at the next: something else was running. A change of protocol
+// bends the curve, but does not take bandwidth away and give it back.
+void refuse_dents(FitTable& table) {
+  for (std::size_t i = 1; i + 1 < table.rows.size(); ++i) {
+    const auto rate = [&](std::size_t k) { return table.rows[k].bytes.value() / table.rows[k].us; };
+    FitRow& row = table.rows[i];
+    if (!row.refused.empty() || rate(i) > kDent * rate(i - 1) || rate(i + 1) < rate(i - 1))
+      continue;
+    row.refused = fmt::format("bandwidth falls to {:.0f} % of that of {} and is back at {}",
+                              100 * rate(i) / rate(i - 1), to_text(table.rows[i - 1].bytes),
+                              to_text(table.rows[i + 1].bytes));
+  }
+}
+
 }  // namespace
 
 void add_measurement(const MeasuredFile& file, const Fabric& fabric, const FitAnswers& answers,
@@ -366,6 +381,7 @@ void refuse_rows(FitTable& table, const MeasuredRun& run) {
     if (!cliff && anomaly.factor < kNoise) continue;
     refuse(anomaly.bytes, cliff ? end_of_cliff(table, anomaly.bytes) : anomaly.bytes, anomaly.text);
   }
+  refuse_dents(table);
   const auto fixed = fixed_cost(run);
   if (fixed && fixed->up_to.count >= kLongFixedCost)
     refuse(Bytes{0}, last,

@@ -6,6 +6,7 @@
 //   slower than larger a size takes longer than the next larger one: something else was running
 //   cliff              bandwidth falls to 60 % or less: that size and all beyond it are another regime, and a fault until
 //                      somebody explains it
+//   dent               bandwidth falls to 80 % or less and is above what it was at the next size
 //   fixed cost         sizes that differ by 8 and more up to 4 MiB and beyond take the same: a time-out or a stuck path
 //   wrong data         the benchmark's own check failed: refused as a whole
 #pragma once

@@ -183,6 +183,25 @@ TEST_F(Refused, LogsOfSeveralMachinesInOne) {
   EXPECT_THAT(fitted.err, HasSubstr("is of another machine"));
 }
 
+// A size at which bandwidth is taken away and given back is no regime of the machine.
+TEST_F(Refused, DentsAreToldAndNotFitted) {
+  std::string samples;
+  for (const auto& [bytes, us] : {std::pair{"256 MiB", 1100},
+                                  {"512 MiB", 2150},
+                                  {"1 GiB", 6200},
+                                  {"2 GiB", 8500},
+                                  {"4 GiB", 17000}})
+    samples += std::string(samples.empty() ? "" : ",\n  ") + R"({"bytes": ")" + bytes +
+               R"(", "time": ")" + std::to_string(us) +
+               R"( us", "algbw": "1 GB/s", "busbw": "1.75 GB/s"})";
+  const Outcome outcome =
+      fit(R"("runs": [{"collective": "all_reduce", "ranks": 8, "samples": [)" + samples + "]}]");
+  ASSERT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              HasSubstr("1 GiB is not fitted: bandwidth falls to 69 % of that of 512 MiB"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("2 GiB is not fitted")));
+}
+
 TEST_F(Refused, KeepIsOfSizes) {
   const Outcome outcome =
       weft_cli({"calibrate", "check", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),

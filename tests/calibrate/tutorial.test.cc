@@ -69,5 +69,37 @@ TEST(Tutorial, FromALabMachineToAWhatIf) {
   EXPECT_LT(number_at(check, {"median_abs_rel_error"}), 0.05);
 }
 
+// "From a published table to a what-if", and what the page says of it.
+TEST(Tutorial, FromAPublishedTableToAWhatIf) {
+  const Folder folder;
+  const std::string log = cli_test::import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),
+                    patch = folder.path("cards.json");
+  const std::vector<std::string> box{"--fabric", "pcie-rtx4090x8", "--set",
+                                     "/peer_access/pcie=all"};
+  const auto calibrate = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), "calibrate");
+    args.insert(args.end(), box.begin(), box.end());
+    return weft_cli(args);
+  };
+  const Json check = document(calibrate({"check", log, "--json"}));
+  EXPECT_NEAR(100 * number_at(check, {"median_abs_rel_error"}), 10.5, 0.1);
+  ASSERT_EQ(calibrate({"fit", log, "-o", patch, "--page", folder.path("cards.html")}).code, kOk);
+  EXPECT_TRUE(std::filesystem::exists(folder.path("cards.html")));
+  const auto row = [&](const char* gpus, const std::vector<std::string>& more) {
+    std::vector<std::string> args{
+        "nccl-tests", "all_reduce_perf", "--fabric",    patch,   "-g", gpus, "-b", "1G", "-e", "1G",
+        "--harness",  "one-process",     "--intervals", "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    return document(weft_cli(args));
+  };
+  const Json eight = row("8", {});
+  EXPECT_NEAR(number_at(eight, {"rows", "0", "busbw_gbs"}), 25.3, 0.1);
+  EXPECT_NEAR(number_at(eight, {"rows", "0", "time_us_low"}), 71e3, 500);
+  EXPECT_NEAR(number_at(eight, {"rows", "0", "time_us_high"}), 78e3, 500);
+  // Measured by others: 2.59.
+  const Json without = row("4", {"--set", "/peer_access/pcie=none"});
+  EXPECT_NEAR(number_at(without, {"rows", "0", "busbw_gbs"}), 2.59, 0.13);
+}
+
 }  // namespace
 }  // namespace weft

@@ -154,6 +154,7 @@ class PlanCommand final : public Command {
     const double start = now_s();
     const InferenceSpec& spec = *scenario.jobs.front().inference;
     const bool experts = spec.model.experts.has_value();
+    const bool level = spec.serving.slo.ttft || spec.serving.slo.tpot;
     const std::string name = spec.model.name.empty() ? llm_ : spec.model.name;
     SearchLimits limits;
     limits.gpus_per_server =
@@ -188,7 +189,7 @@ class PlanCommand final : public Command {
       io.out =
           fmt::format("{} on {} x {}\n{} plans simulated, {} of them do not fit\n\n", name, gpus_,
                       fabric.gpu_spec(fabric.gpus().front()).name, found.tried, found.too_large);
-      io.out += served_table(found.best, experts);
+      io.out += served_table(found.best, experts, level);
     }
     return found.best.empty() ? kLimit : kOk;
   }

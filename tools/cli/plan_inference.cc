@@ -135,17 +135,17 @@ Json served_row(const ServedPlan& row, bool experts) {
   return out;
 }
 
-std::string served_table(const std::vector<ServedPlan>& rows, bool experts) {
-  Table table({"tokens/s", "requests/s", "in time", "first token p50", "p99", "further p50",
-               "memory", "costs most", "plan"});
+std::string served_table(const std::vector<ServedPlan>& rows, bool experts, bool service_level) {
+  Table table({"tokens/s", service_level ? "in time/s" : "requests/s", "first token p50", "p99",
+               "further p50", "memory", "costs most", "plan"});
   const auto ms = [](double seconds) { return fmt::format("{:.4g} ms", 1e3 * seconds); };
   for (const ServedPlan& row : rows) {
     const Json& d = row.details;
     table.row(
         {fmt::format("{:.4g}", number(d, {"output_tokens_per_s"})),
-         fmt::format("{:.4g}", number(d, {"requests_per_s"})),
-         fmt::format("{:.1f} %", 100 * number(d, {"within_slo"})), ms(number(d, {"ttft_s", "p50"})),
-         ms(number(d, {"ttft_s", "p99"})), ms(number(d, {"tpot_s", "p50"})),
+         fmt::format("{:.4g}", number(d, {service_level ? "goodput_at_slo" : "requests_per_s"})),
+         ms(number(d, {"ttft_s", "p50"})), ms(number(d, {"ttft_s", "p99"})),
+         ms(number(d, {"tpot_s", "p50"})),
          fmt::format("{:.1f} of {:.0f} GB", number(d, {"memory_bytes_per_gpu", "total"}) / 1e9,
                      number(d, {"memory_bytes_per_gpu", "capacity"}) / 1e9),
          costs_most(d), words(row.plan, experts)});

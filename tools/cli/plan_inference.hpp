@@ -35,6 +35,6 @@ ServedPlans search_served(const Fabric& fabric, Scenario scenario, const SearchL
 // Keys that a scenario's "plan" takes.
 Json served_plan(const PlanSpec& plan, bool experts);
 Json served_row(const ServedPlan& row, bool experts);
-std::string served_table(const std::vector<ServedPlan>& rows, bool experts);
+std::string served_table(const std::vector<ServedPlan>& rows, bool experts, bool service_level);
 
 }  // namespace weft

@@ -170,6 +170,11 @@ class Others(unittest.TestCase):
                               "--fix", "tp=2")
         self.assertEqual(found["plans"], theirs["plans"])
 
+    def test_plan_for_inference(self):
+        found = weft.plan("llama-3-8b", "hgx-h100", 2, mode="inference", job={"/requests/count": 32, "/requests/output": 16})
+        self.assertEqual(len(found["plans"]), 3)  # two replicas, tp 2, pp 2
+        self.assertGreater(found["plans"][0]["output_tokens_per_s"], found["plans"][-1]["output_tokens_per_s"])
+
     def test_sweep(self):
         table = weft.sweep(SWEEP)
         self.assertEqual(table.columns, ["point", "gpus", "size", "status", "time_s", "busbw_gbs", "none", "algorithm", "error"])

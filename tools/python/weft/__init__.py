@@ -240,17 +240,17 @@ def check(document: Document) -> "list[CheckedProblem]":
             for file in _weft.read(answer.out, [])["files"] for problem in file["problems"]]
 
 
-def plan(llm: Document, fabric: Document, gpus: int, *, global_batch: Optional[int] = None, seq: Optional[int] = None,
-         top: Optional[int] = None, simulate: Optional[int] = None, fix: Optional[Mapping[str, Any]] = None,
+def plan(llm: Document, fabric: Document, gpus: int, *, mode: Optional[str] = None, global_batch: Optional[int] = None,
+         seq: Optional[int] = None, top: Optional[int] = None, simulate: Optional[int] = None, fix: Optional[Mapping[str, Any]] = None,
          job: Optional[Mapping[str, Any]] = None, set: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:  # noqa: A002
     """Searches parallel plans of a language model that fit memory, fastest first in `plans`.
 
-    fix: keys of the plan that are not searched: {"tp": 8}. job: pointer -> value of the training job: {"/dtype/compute": "fp8"}.
+    mode: "training" (the default) or "inference". fix: keys of the plan that are not searched: {"tp": 8}. job: pointer -> value of the training job: {"/dtype/compute": "fp8"}.
     set: pointer -> value of the fabric. Raises LimitReached when no plan fits.
     """
     documents: dict[str, str] = {}
     args = ["plan", "--llm", _name(llm, "llm", documents), "--fabric", _name(fabric, "fabric", documents), "--gpus", str(gpus),
-            "--json", *_flags(global_batch=global_batch, seq=seq, top=top, simulate=simulate)]
+            "--json", *_flags(mode=mode, global_batch=global_batch, seq=seq, top=top, simulate=simulate)]
     for key, value in (fix or {}).items():
         args += ["--fix", f"{key}={value if isinstance(value, str) else _json.dumps(value)}"]
     for value in _sets(job):

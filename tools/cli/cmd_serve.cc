@@ -53,6 +53,8 @@ class ServeCommand final : public Command {
       throw Missing(
           "weft serve was not built: it needs cpp-httplib (libcpp-httplib-dev) when weft is built");
     const Choices choices;
+    if (!choices.left_out().empty())
+      io.err << "weft: the page does without these:\n" << choices.left_out();
     const std::string documents[] = {to_text(choices.to_json(), 0)};
     const std::optional<std::string> page = page_of("serve.html", documents);
     if (!page) throw Missing(kNoPage);

@@ -25,6 +25,7 @@ Json json_of(const HttpReply& reply) {
 
 TEST(Serve, EveryFabricMakesAScenarioThatReads) {
   ASSERT_GT(choices().fabrics().size(), 20U);
+  EXPECT_EQ(choices().left_out(), "");
   for (const FabricChoice& fabric : choices().fabrics()) {
     Question question;
     question.fabric = fabric.name;

@@ -28,21 +28,20 @@ void add_rate(const Json* link, std::string pointer, FabricChoice& choice) {
 }
 
 // Nothing when the page cannot ask about it: several kinds of servers, no network.
-std::optional<FabricChoice> fabric_choice(const Json& document) {
+std::optional<FabricChoice> fabric_choice(const Json& document, Diagnostics& out) {
   const Json* server = document.find("server");
   const Json* network = document.find("network");
   if (server == nullptr || !server->is_object() || network == nullptr) return {};
-  Diagnostics trial;
-  FabricSpec spec = read_fabric(document, {}, trial);
-  if (!trial.ok() || !spec.network) return {};
+  FabricSpec spec = read_fabric(document, {}, out);
+  if (!out.ok() || !spec.network) return {};
   FabricChoice choice{spec.name, spec.summary, write_config(spec.network->generator).text};
   const std::int64_t servers = spec.servers;
   const Generator generator = spec.network->generator;
   choice.oversubscribes = generator == Generator::fat_tree || generator == Generator::leaf_spine ||
                           generator == Generator::rail_optimised;
   choice.oversubscription = spec.network->oversubscription;
-  const Fabric fabric = build_fabric(std::move(spec), link_classes(), trial);
-  if (!trial.ok()) return {};
+  const Fabric fabric = build_fabric(std::move(spec), link_classes(), out);
+  if (!out.ok()) return {};
   choice.gpus_per_server = std::ssize(fabric.gpus()) / servers;
   const Json* nodes = server->find("nodes");
   for (std::size_t i = 0; nodes != nullptr && i < nodes->items.size(); ++i) {
@@ -122,18 +121,22 @@ Choices::Choices() {
   for (const std::string& name : files.names("fabric")) {
     Diagnostics trial;
     const Json document = Loader(files, trial).load_component("fabric", name);
-    if (!trial.ok()) continue;
-    if (std::optional<FabricChoice> choice = fabric_choice(document)) {
-      choice->name = name;
-      fabrics_.push_back(std::move(*choice));
-    }
+    std::optional<FabricChoice> choice;
+    if (trial.ok()) choice = fabric_choice(document, trial);
+    if (!trial.ok()) left_out_ += trial.text();
+    if (!trial.ok() || !choice) continue;
+    choice->name = name;
+    fabrics_.push_back(std::move(*choice));
   }
   for (const std::string& name : files.names("llm")) {
     Diagnostics trial;
     const Json document = Loader(files, trial).load_component("model", name);
-    if (!trial.ok()) continue;
-    const LlmSpec spec = read_llm(document, {}, trial);
-    if (!trial.ok()) continue;
+    LlmSpec spec;
+    if (trial.ok()) spec = read_llm(document, {}, trial);
+    if (!trial.ok()) {
+      left_out_ += trial.text();
+      continue;
+    }
     const Architecture model(spec);
     models_.push_back(
         {name, spec.summary, model.total(), model.layers(), spec.experts.has_value()});

@@ -84,6 +84,8 @@ class Choices {
   Choices();
   const std::vector<FabricChoice>& fabrics() const { return fabrics_; }
   const std::vector<ModelChoice>& models() const { return models_; }
+  // What is in the catalogue and cannot be read, with the reason.
+  const std::string& left_out() const { return left_out_; }
 
   // The scenario that a question stands for. Names that are not offered and steps that a fabric cannot take go to `out`.
   Json scenario(const Question& question, Diagnostics& out) const;
@@ -94,6 +96,7 @@ class Choices {
  private:
   std::vector<FabricChoice> fabrics_;
   std::vector<ModelChoice> models_;
+  std::string left_out_;
 };
 
 }  // namespace weft

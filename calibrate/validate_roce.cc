@@ -141,7 +141,11 @@ double predicted_of(const RoceCase& ask, const Json& report) {
   } else {
     value = number_of(found, ask.quantity);
   }
-  if (!ask.per.empty()) value /= number_of(find_in(report, ask.per), ask.per);
+  if (!ask.per.empty()) {
+    const double per = number_of(find_in(report, ask.per), ask.per);
+    if (per == 0) throw InputError(fmt::format("{} is 0, nothing can be divided by it", ask.per));
+    value /= per;
+  }
   return value * ask.scale;
 }
 

@@ -46,11 +46,12 @@ HoldOut with_keep(const FitMachine& machine, const FitData& data, const std::vec
   const FitResult found = fit(machine, part_of(data, fitted), options);
   const std::vector<PredictedRow> predicted = predict_with_error(machine, found, rest, options);
   const std::vector<MeasuredPoint> asked = measured_points(rest);
-  const double t = student_t(0.9, found.freedom);
+  const double t = student_t(kIntervalLevel, found.freedom);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const double off = std::abs(std::log(predicted[i].value / asked[i].measured));
     if (!std::isfinite(off)) continue;  // weft has no prediction for it
-    out.rows.push_back({asked[i], predicted[i].value, predicted[i].sd, off <= t * predicted[i].sd});
+    const double half = t * predicted[i].sd;
+    out.rows.push_back({asked[i], predicted[i].value, predicted[i].sd, half, off <= half});
   }
   summarise(out);
   return out;

@@ -5,7 +5,7 @@
 //   groups        each number of ranks in turn is left out whole, and predicted from the others
 //   collectives   each collective in turn
 //
-// error     predicted / measured - 1.   covered: |ln(predicted / measured)| within the 90 % interval of a new measurement.
+// error     predicted / measured - 1.   covered: |ln(predicted / measured)| within `half_width`.
 // Rows that are not fitted for what the log says of them (tables.hpp) are not predicted either.
 #pragma once
 
@@ -20,6 +20,7 @@ namespace weft {
 struct HeldOutRow {
   MeasuredPoint point;
   double predicted = 0, sd = 0;
+  double half_width = 0;  // of the 90 % interval of the logarithm
   bool covered = false;
   double error() const { return predicted / point.measured - 1; }
 };

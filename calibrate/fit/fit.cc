@@ -420,12 +420,13 @@ std::vector<PredictedRow> predict_with_error(const FitMachine& machine, const Fi
   constexpr double step = 1e-2;
   for (std::size_t k = 0; k < p; ++k) {
     const FittedParameter& f = fitted.parameters[k];
-    const double h = f.value * std::exp(step) <= f.parameter.upper ? step : -step;
+    const double other = f.parameter.nudged(f.value, step), h = std::log(other / f.value);
     std::vector<ParameterChange> changes = fitted.changes();
     std::erase_if(changes, [&](const ParameterChange& c) { return c.parameter == &f.parameter; });
-    changes.push_back({&f.parameter, f.value * std::exp(h)});
+    changes.push_back({&f.parameter, other});
     std::vector<double> moved = machine.predict(data, changes);
-    for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = std::log(moved[i] / at[i]) / h;
+    for (std::size_t i = 0; i < moved.size(); ++i)
+      moved[i] = h != 0 ? std::log(moved[i] / at[i]) / h : 0;
     slopes.push_back(std::move(moved));
   }
   std::vector<PredictedRow> out;

@@ -92,5 +92,7 @@ std::vector<PredictedRow> predict_with_error(const FitMachine& machine, const Fi
 
 // Two-sided quantile of Student's t, e.g. 0.95.
 double student_t(double probability, double freedom);
+// Of what is predicted; of parameters 95 %.
+inline constexpr double kIntervalLevel = 0.9;
 
 }  // namespace weft

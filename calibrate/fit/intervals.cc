@@ -22,9 +22,7 @@ std::vector<double> propagate(
     ValueChanges changes;
     for (std::size_t k = 0; k < root.rows; ++k) {
       const Parameter& p = calibration.parameters[k];
-      const double up = calibration.values[k] * std::exp(root(k, c));
-      // A share cannot exceed 1: the other way then.
-      const double value = up <= p.upper ? up : calibration.values[k] * std::exp(-root(k, c));
+      const double value = p.nudged(calibration.values[k], root(k, c));
       for (const std::string& pointer : p.pointers)
         changes.emplace_back(pointer, parameter_value(p.unit, value));
     }
@@ -52,7 +50,8 @@ double interval_factor(const Calibration& calibration, double sd, const Predicte
     model = kModelError.worst(what.across);
   }
   model *= calibration.scale;
-  return std::exp(student_t(0.9, calibration.freedom) * std::sqrt(sd * sd + model * model));
+  return std::exp(student_t(kIntervalLevel, calibration.freedom) *
+                  std::sqrt(sd * sd + model * model));
 }
 
 }  // namespace weft

@@ -16,7 +16,6 @@
 namespace weft {
 namespace {
 
-constexpr double kInterval = 0.9;
 constexpr std::size_t kFewestSizes = 3;  // of a curve
 constexpr std::size_t kMostSeries = 12;
 constexpr std::size_t kLongestTitle = 40;
@@ -45,7 +44,7 @@ std::string figure(const std::string& text) {
 class Writer {
  public:
   explicit Writer(const CalibrationPage& page) : page_(page), fit_(*page.fitted) {
-    factor_ = student_t(kInterval, fit_.freedom);
+    factor_ = student_t(kIntervalLevel, fit_.freedom);
     if (page.left_out != nullptr) {
       for (const HeldOutRow& row : page.left_out->rows)
         rows_.push_back({&row.point, row.predicted, row.sd, true, !row.covered});
@@ -162,11 +161,7 @@ class Writer {
     std::vector<ScatterSeries> by_size, all;
     for (const auto& [name, rows] : groups()) {
       ScatterSeries series{name, {}};
-      std::set<std::int64_t> sizes;
-      for (const Row* row : rows) {
-        series.points.push_back(drawn(*row, row->point->rate));
-        sizes.insert(row->point->bytes.count);
-      }
+      for (const Row* row : rows) series.points.push_back(drawn(*row, row->point->rate));
       if (by_size.size() == kMostSeries) by_size.push_back({"others", {}});
       if (by_size.size() <= kMostSeries)
         by_size.push_back(std::move(series));
@@ -258,7 +253,7 @@ class Writer {
   const CalibrationPage& page_;
   const FitResult& fit_;
   std::vector<Row> rows_;
-  double factor_ = 1.645;
+  double factor_ = 0;  // of a half-width over a standard deviation
 };
 
 }  // namespace

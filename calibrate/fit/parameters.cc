@@ -28,7 +28,7 @@ constexpr PriorWidth kSoftware{0.3, 0.5}, kProxy{0.4, 0.5}, kEfficiency{0.07, 0.
     kDuplex{0.1, 0.15}, kPlatform{0.2, 0.3};
 
 constexpr double kTimeRange = 20, kRateRange = 10;  // a value stays within this factor of its prior
-constexpr double kLeastShare = 0.01;                // as the configuration reads it
+constexpr double kLeastShare = 0.01, kLeastDuplex = 0.5;  // as the configuration reads them
 
 double seconds(const Json& value) {
   const auto time = value.is_string() ? parse_time(value.text) : std::nullopt;
@@ -76,7 +76,7 @@ class Finder {
 
   // Joins the parameter of that name, or starts it. Nothing to calibrate where the prior is 0.
   void add(const std::string& name, const std::string& pointer, ParameterUnit unit, double prior,
-           PriorWidth width) {
+           PriorWidth width, double least_share = kLeastShare) {
     if (!(prior > 0)) return;
     const auto same = std::ranges::find(out_, name, &Parameter::name);
     if (same != out_.end()) {
@@ -95,7 +95,7 @@ class Finder {
     added.upper = prior * range;
     added.reach = reach_of(pointer);
     if (unit == ParameterUnit::share) {
-      added.lower = std::max(kLeastShare, added.lower);
+      added.lower = std::max(least_share, added.lower);
       added.upper = 1;
     }
   }
@@ -194,7 +194,7 @@ class Finder {
         width);
     if (question_.copies && law.duplex_factor < 1)
       add("duplex_factor of " + of, pointer + "/duplex_factor", ParameterUnit::share,
-          law.duplex_factor, kDuplex);
+          law.duplex_factor, kDuplex, kLeastDuplex);
     time(link, pointer, "delay", of, kDelay);
   }
 
@@ -233,6 +233,13 @@ const Json* step_into(const Json* at, const std::string& key) {
 }
 
 }  // namespace
+
+double Parameter::nudged(double value, double step) const {
+  for (const double other : {value * std::exp(step), value * std::exp(-step)}) {
+    if (other >= lower && other <= upper) return other;
+  }
+  return upper / value > value / lower ? upper : lower;
+}
 
 std::vector<Parameter> find_parameters(const Json& document, const ParameterQuestion& question) {
   return Finder(document, question).run();

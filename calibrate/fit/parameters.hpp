@@ -33,6 +33,8 @@ struct Parameter {
   double lower = 0, upper = 0;
   std::string evidence;  // source of the prior as the document gives it; empty when it gives none
   std::uint8_t reach = 7;
+  // `value` times e^step, or the other way where a bound is nearer than that, or the farther bound.
+  double nudged(double value, double step) const;
   bool reaches(ParameterReach part) const { return (reach & static_cast<std::uint8_t>(part)) != 0; }
 };
 

@@ -48,8 +48,8 @@ class Architecture {
   LayerKind layer(std::int64_t index) const { return kinds_[static_cast<std::size_t>(index)]; }
 
   LayerParameters parameters(LayerKind kind) const;
-  double embedding() const;  // with learned positions
-  double output() const;     // 0 when tied
+  double embedding() const;   // with learned positions
+  double output() const;      // 0 when tied
   double final_norm() const;  // and what a masked model has before its output
   // What one of spec().prediction_layers consists of, in no total. Its output matrix is that of the model.
   std::vector<LayerKind> prediction_kinds() const;

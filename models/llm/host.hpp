@@ -16,7 +16,7 @@
 
 namespace weft {
 
-// Of the server of the first GPU, links and memory shared by as many GPUs as lie there.
+// Of the first GPU and its server: its own link, undivided; the memory over all GPUs of the server.
 HostFacts host_facts(const Fabric& fabric, const std::vector<NodeId>& gpus);
 // Reports what the plan needs of the host and its description lacks.
 void check_host(const TrainingSpec& training, Diagnostics& out);

@@ -110,8 +110,8 @@ void LayerWriter::experts_back() {
     if (w_.inputs()) w_.input_gradient(l);
     if (w_.weights()) w_.weight_gradient(l);
   };
-  w_.host((w_.inputs() ? 1 : 0) * kernels_.host_experts(x.groups));
-  w_.host((w_.weights() ? 1 : 0) * kernels_.host_experts(x.groups));
+  if (w_.inputs()) w_.host(kernels_.host_experts(x.groups));
+  if (w_.weights()) w_.host(kernels_.host_experts(x.groups));
   add_back();
   if (e.latent_size > 0) back(up);
   permute(true);

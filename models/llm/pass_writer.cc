@@ -111,7 +111,7 @@ Precision PassWriter::precision(const Linear& linear) const {
 // From 16 bits to FP8 and its transpose.
 void PassWriter::cast(double elements) { memory(elements, 4 / sizes_.bytes); }
 
-// In `pieces` of the rows, one kernel each.
+// In `pieces` of the rows, one kernel each; streams of their own let them share waves, so that tiles and starts cost, not tails.
 void PassWriter::rows(const Linear& l, double in, double out, double pieces) {
   const double seconds = kernels_.gemm({.m = l.tokens / pieces,
                                         .n = out,
@@ -179,7 +179,7 @@ void PassWriter::row(Linears linears) {
     beside(Dimension::tp, CollectiveKind::reduce_scatter, bytes, chunks());
   }
   for (const Linear& l : linears) product(l, chunked ? sizes_.tp : 1);
-  if (chunked) {
+  if (chunked) {  // what the other ranks sent is added up
     memory(sizes_.tokens * sizes_.hidden, 1 + 1 / sizes_.tp);
     return open();
   }

@@ -11,14 +11,6 @@ namespace {
 constexpr std::int64_t kLeastTokens = 512, kMostMicroBatch = 64, kMostChunks = 16;
 constexpr std::uint64_t kProgressEvery = 4096;
 
-std::vector<std::int64_t> divisors(std::int64_t of, std::int64_t most) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t d = 1; d <= std::min(of, most); ++d) {
-    if (of % d == 0) out.push_back(d);
-  }
-  return out;
-}
-
 struct Sharding {
   std::int64_t zero = 0;
   std::optional<FsdpSpec> fsdp;
@@ -186,6 +178,14 @@ class Search {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> divisors(std::int64_t of, std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t d = 1; d <= std::min(of, most); ++d) {
+    if (of % d == 0) out.push_back(d);
+  }
+  return out;
+}
 
 SearchResult search_plans(const Architecture& model, const TrainingSpec& training,
                           const KernelTimes& kernels, CollectiveTimes& times,

@@ -18,6 +18,8 @@
 
 namespace weft {
 
+std::vector<std::int64_t> divisors(std::int64_t of, std::int64_t most);  // ascending
+
 struct SearchLimits {
   std::int64_t gpus_per_server = 8;
   bool tp_across_servers = false;

@@ -2,7 +2,6 @@
 // Where the time of a step went.
 #include <algorithm>
 
-#include "models/llm/host.hpp"
 #include "models/llm/step.hpp"
 
 namespace weft {
@@ -11,26 +10,24 @@ StreamTimes StepBuilder::times(const Executor& executor, const Timeline& timelin
                                Time end) const {
   StreamTimes out;
   Time reached = start;
-  // A gap belongs to the dimension of what ended it, as far as that was under way; the rest was waiting for others.
+  // A gap is followed backwards along what it waited for: communication is its dimension's, up to the work of another stage or
+  // what that stage sent; the rest is the schedule's.
   const auto attribute = [&](Time until, OpId cause) {
-    const double gap = (until - reached).seconds();
-    if (gap <= 0) return;
-    const auto label = [&](OpId op) {
-      return cause.valid() ? workload_->operations[op].label - first_label_ : kAllStages;
-    };
-    // Where all stages meet, it is what the last of them waited for.
-    while (cause.valid() && label(cause) == kAllStages) cause = executor.times(cause).cause;
-    const std::uint32_t what = label(cause);
-    if (what >= kDimensions) {
-      out.bubble += gap;
-      return;
+    bool sent = false;
+    for (Time from = until; from > reached && cause.valid();) {
+      const OperationTimes& times = executor.times(cause);
+      const std::uint32_t what = workload_->operations[cause].label - first_label_;
+      const bool meets = times.started == times.finished;  // barriers: what they waited for counts
+      if (!meets && (what >= kDimensions || (sent && what != label_of(Dimension::pp)))) break;
+      if (!meets) {
+        const Time began = std::max(times.started, reached);
+        out.exposed[what] += (from - began).seconds();
+        from = until = began;
+        sent = sent || what == label_of(Dimension::pp);
+      }
+      cause = times.cause;
     }
-    Time began = executor.times(cause).started;
-    for (OpId op = cause; op.valid() && label(op) == what; op = executor.times(op).cause)
-      began = executor.times(op).started;
-    const double under_way = std::min(gap, (until - began).seconds());
-    out.exposed[what] += under_way;
-    out.bubble += gap - under_way;
+    if (until > reached) out.bubble += (until - reached).seconds();
   };
   for (const OpId op : timeline.computing) {
     const OperationTimes& times = executor.times(op);
@@ -38,12 +35,11 @@ StreamTimes StepBuilder::times(const Executor& executor, const Timeline& timelin
     out.compute += (times.finished - times.started).seconds();
     reached = times.finished;
   }
-  const double written = std::min(checkpoint_s(in_.model, in_.training), (end - reached).seconds());
-  out.exposed[label_of(Dimension::other)] += written;
-  const double rest = (end - reached).seconds() - written;
-  // What is left behind the optimizer is weights on their way, or other stages' optimizers.
-  const bool gathers = in_.training.plan.zero > 0 && !in_.training.plan.overlap.param_gather;
-  (gathers ? out.exposed[label_of(Dimension::dp)] : out.bubble) += std::max(0.0, rest);
+  // Behind the last of it: gradients, weights or a checkpoint of its own on their way, then other stages.
+  const OpId last = streams_[static_cast<std::size_t>(&timeline - timelines_.data())].compute;
+  const Time done = std::max(executor.times(last).finished, reached);
+  attribute(done, last);
+  out.bubble += (end - done).seconds();
   return out;
 }
 

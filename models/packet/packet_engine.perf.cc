@@ -3,13 +3,11 @@
 // full-bisection fat tree of k-port switches, 100 Gb/s, 1 us links, payload 4000, an ack for every packet.
 //
 //   items per second = packet-hops, acks included; alarms = alarms per packet-hop; bytes = of engine state per host;
-//   per_window = alarms within one link delay, the lookahead of partitions; beside it what a barrier of two threads costs
+//   per_window = alarms within one link delay, the lookahead of partitions
 #include "models/packet/packet_engine.hpp"
 
-#include <atomic>
 #include <cstdint>
 #include <numeric>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -142,27 +140,6 @@ void permutation(benchmark::State& state, Guard guard) {
   state.counters["per_window"] = static_cast<double>(alarms) / (simulated.seconds() / 1e-6);
   state.counters["bytes"] = static_cast<double>(memory) / static_cast<double>(hosts);
 }
-
-// Two threads that meet once per window, each waiting for the other in a loop.
-void barrier_of_two(benchmark::State& state) {
-  std::atomic<std::uint64_t> mine{0}, theirs{0};
-  std::atomic<bool> stop{false};
-  std::jthread other([&] {
-    for (std::uint64_t turn = 1; !stop.load(std::memory_order_relaxed); ++turn) {
-      while (mine.load(std::memory_order_acquire) < turn && !stop.load(std::memory_order_relaxed)) {
-      }
-      theirs.store(turn, std::memory_order_release);
-    }
-  });
-  std::uint64_t turn = 0;
-  for (auto unused : state) {
-    mine.store(++turn, std::memory_order_release);
-    while (theirs.load(std::memory_order_acquire) < turn) {
-    }
-  }
-  stop = true;
-}
-BENCHMARK(barrier_of_two);
 
 BENCHMARK_CAPTURE(permutation, pfc, Guard::pause)
     ->Arg(8)

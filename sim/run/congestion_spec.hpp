@@ -173,6 +173,8 @@ struct ReceiverSpec {
   }
 };
 
+inline constexpr std::int64_t kFecnLimit = 127;
+
 struct FecnSpec {
   std::optional<std::int64_t> increase, limit, least;
   std::optional<Time> timer, becn_interval;

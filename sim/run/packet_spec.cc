@@ -40,6 +40,13 @@ void check_packet(const PacketSpec& spec, const Json& packet, const std::string&
     out.error(place("ack_every"), pointer + "/ack_every",
               fmt::format("{} decides by acknowledgements", name_of(chosen)), "use 1 or more");
   }
+  if (spec.congestion.fecn &&
+      spec.congestion.fecn->least.value_or(0) > spec.congestion.fecn->limit.value_or(kFecnLimit)) {
+    out.error(place("fecn"), pointer + "/fecn/least",
+              fmt::format("CCTI_Min {} is above CCTI_Limit {}", *spec.congestion.fecn->least,
+                          spec.congestion.fecn->limit.value_or(kFecnLimit)),
+              "the first entry of the table lies before the last");
+  }
   if (spec.ack_every == 0 && spec.window) {
     out.error(place("window"), pointer + "/window",
               "without acknowledgements nobody knows what is under way",

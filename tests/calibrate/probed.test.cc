@@ -4,16 +4,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "calibrate/fit/check.hpp"
 #include "calibrate/fit/faults.hpp"
 #include "calibrate/fit/tables.hpp"
 #include "calibrate/log_facts.hpp"
 #include "calibrate/measurement_merge.hpp"
 #include "calibrate/probe/session.hpp"
 #include "calibrate/probe/synthetic.hpp"
+#include "sim/core/hash.hpp"
 #include "tests/calibrate/synthetic.hpp"
 
 namespace weft::calibrate_test {
@@ -73,7 +76,7 @@ Measurement measure(SyntheticBackend& backend) {
 
 struct Tally {
   std::size_t took_part = 0, determined = 0, inside = 0, faults = 0, named = 0, invented = 0;
-  std::vector<double> half_widths, errors;
+  std::vector<double> half_widths, errors, held_out;
   std::string text;
 };
 
@@ -127,6 +130,20 @@ void run(const Probed& which, std::uint64_t seed, Tally& tally) {
   }
   for (const FitResidual& r : found.residuals)
     if (r.fitted) tally.errors.push_back(std::abs(r.error()));
+  // Fitted to half of the rows, the others predicted; transfers at the same time stay together.
+  std::uint64_t alone = 0, together = 0;
+  std::map<std::string, bool> kept;
+  const auto keep = [&](const MeasuredPoint& row) {
+    const bool one = !row.group.starts_with("all-") && !row.group.starts_with("both-");
+    if (one) return mix64(alone++) % 2 == 0;
+    const auto [group, fresh] = kept.try_emplace(row.group);
+    if (fresh) group->second = together++ % 2 == 0;
+    return group->second;
+  };
+  const HoldOut held = hold_out(machine, data, keep, {});
+  for (const HeldOutRow& row : held.rows) tally.held_out.push_back(std::abs(row.error()));
+  tally.text += fmt::format("    {} rows left out: median error {:.1f} %, p90 {:.1f} %\n",
+                            held.rows.size(), 100 * held.median, 100 * held.p90);
 }
 
 // All twenty with WEFT_FULL=1, which takes minutes; one of each kind otherwise.
@@ -147,13 +164,16 @@ TEST(ProbedMachines, AreFoundWithinTheirIntervalsAndTheirFaultsAreNamed) {
     tally.text.clear();
   }
   std::printf(
-      "%zu parameters took part, %zu determined, %zu inside; half width %.3f; error of rows %.3f; "
-      "%zu of %zu faults named, %zu invented\n",
+      "%zu parameters took part, %zu determined, %zu inside; half width %.3f; error of rows %.3f, "
+      "of "
+      "%zu rows left out %.3f; %zu of %zu faults named, %zu invented\n",
       tally.took_part, tally.determined, tally.inside, median(tally.half_widths),
-      median(tally.errors), tally.named, tally.faults, tally.invented);
+      median(tally.errors), tally.held_out.size(), median(tally.held_out), tally.named,
+      tally.faults, tally.invented);
   EXPECT_GE(tally.inside * 20, (full ? 18 : 17) * tally.determined);
   EXPECT_LE(median(tally.half_widths), 0.05);
   EXPECT_LE(median(tally.errors), 0.05);
+  EXPECT_LE(median(tally.held_out), 0.05);
   EXPECT_EQ(tally.named, tally.faults);
   EXPECT_EQ(tally.invented, 0U);
 }

@@ -71,6 +71,16 @@ TEST(PlanCommand, RunTakesTheScenarioItWrites) {
   EXPECT_DOUBLE_EQ(step, number(planned_json.find("plans")->items[0], "step_time_s"));
 }
 
+TEST(PlanCommand, AStepIsOneOfSeveralThatAreMeasured) {
+  const auto step = [](const std::vector<std::string>& more) {
+    const auto outcome = weft_cli(
+        with(kSmall, with({"--json", "--simulate", "1", "--top", "1", "--fix", "tp=1"}, more)));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return number(cli_test::document(outcome).find("plans")->items[0], "step_time_s");
+  };
+  EXPECT_NEAR(step({"--job", R"(/steps={"warmup": 1, "measure": 3})"}) / step({}), 1, 1e-9);
+}
+
 TEST(PlanCommand, FixedKeysAreKept) {
   const auto outcome = weft_cli(
       with(kSmall, {"--json", "--simulate", "0", "--fix", "tp=2", "--fix", "recompute=full"}));
@@ -141,7 +151,16 @@ TEST(PlanInference, WhatDoesNotFitIsLeftOut) {
   const auto outcome = weft_cli({"plan", "--mode", "inference", "--llm", "llama-3.1-405b",
                                  "--fabric", "hgx-h100", "--gpus", "8", "--json"});
   EXPECT_EQ(outcome.code, 4) << outcome.out;
-  EXPECT_THAT(outcome.err, HasSubstr("does not fit"));
+  EXPECT_THAT(outcome.err, HasSubstr("does not fit: none of 10 plans; the smallest is 1 x tp 8"));
+}
+
+// Three GPUs are whole replicas only where a replica has one or three.
+TEST(PlanInference, GpusForPromptsAreWholeReplicas) {
+  const auto outcome = weft_cli(with(kAnswers, {"--json", "--job", "/serving/prefill_gpus=3"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = cli_test::document(outcome);
+  ASSERT_EQ(json.find("plans")->items.size(), 1u);
+  EXPECT_EQ(json.find("plans")->items[0].find("plan")->find("dp")->integer, 8);
 }
 
 TEST(PlanCommand, WhatCannotBeIsRefused) {

@@ -51,6 +51,9 @@ TEST(Step, OneStageHasNoBubble) {
     EXPECT_NEAR(number(report, "bubble_fraction"), 0, 1e-9) << plan;
     EXPECT_GT(number(report, "exposed_comm_s", "dp"), 0) << plan;
   }
+  const Report experts = train(16, R"({"ep": 2, "zero": 1})", {}, kExperts);
+  EXPECT_NEAR(number(experts, "bubble_fraction"), 0, 1e-9);
+  EXPECT_GT(number(experts, "exposed_comm_s", "edp"), 0);
 }
 
 // Gradients that are reduced after the backward pass are reduced by all stages at the same time, not one stage after the other.
@@ -111,6 +114,9 @@ TEST(Step, ACheckpointMakesEveryStepLonger) {
   EXPECT_GT(written, 0);
   EXPECT_NEAR(some.time_s - none.time_s, written, 1e-9);
   EXPECT_NEAR(number(some, "exposed_comm_s", "other"), written, 1e-9);
+  const Report steps =
+      every(R"(, "checkpoint": {"every_steps": 5}, "steps": {"warmup": 1, "measure": 3})");
+  EXPECT_NEAR(number(steps, "exposed_comm_s", "other"), written, 1e-9);
   // Storage at 100 GB/s for all: as many bytes, five times in a row, one step in five.
   const Report storage =
       every(R"(, "checkpoint": {"every_steps": 5, "target": "storage", "rate": "100 GB/s"})");

@@ -147,6 +147,20 @@ TEST_F(SweepFiles, FlagsThatMakeNoSenseAreRefused) {
   EXPECT_FALSE(fs::exists(path("store")));
 }
 
+// Seven axes of ten values: ten million points.
+TEST_F(SweepFiles, TooManyPointsAreRefusedNotCutOff) {
+  std::string axes;
+  for (const char name : std::string("abcdefg"))
+    axes += std::string(axes.empty() ? "" : ", ") + R"({"name": ")" + name +
+            R"(", "values": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]})";
+  const Outcome outcome = run(
+      R"({"kind": "sweep", "scenario": {"fabric": "dgx1-v100", "workload": {"collective": "all_reduce", "size": "1 MiB"}},
+          "axes": [)" +
+      axes + "]}");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("more than 1000000 points"), std::string::npos) << outcome.err;
+}
+
 TEST_F(SweepFiles, CheckReadsASweep) {
   const std::string good = write("s.json", small_sweep());
   EXPECT_NE(weft_cli({"check", good}).out.find("s.json: ok, sweep"), std::string::npos);

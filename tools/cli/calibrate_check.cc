@@ -108,7 +108,7 @@ class CalibrateCheck final : public Command {
     for (const HeldOutRow& row : found.rows) {
       table.row({row.point.id, fmt::format("{:.4g}", row.point.measured),
                  fmt::format("{:.4g}", row.predicted), fmt::format("{:+.1f}", 100 * row.error()),
-                 fmt::format("{:.0f}", 164 * row.sd), row.covered ? "" : "outside"});
+                 fmt::format("{:.0f}", 100 * row.half_width), row.covered ? "" : "outside"});
     }
     std::string out = table.text() + "\n";
     out += fmt::format(

@@ -43,7 +43,7 @@ class CalibrateFit final : public Command {
     read.push_back(flags_.fabric);
     refuse_overwriting(output_, read);
     refuse_overwriting(page_, read);
-    if (!page_.empty() && page_ == output_)
+    if (same_file(page_, output_))
       throw InputError("error: --page: the patch goes into that file\n    name another one\n");
     const CalibrateInput input = read_calibrate_input(flags_, io);
     std::vector<FoundFault> faults;

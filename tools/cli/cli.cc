@@ -2,6 +2,7 @@
 #include "tools/cli/cli.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <new>
 #include <ostream>
 
@@ -154,6 +155,16 @@ void add_set_option(CLI::App& app, std::vector<std::string>& sets) {
                  "change a value of the file: pointer and JSON (or text), e.g. /servers=128")
       ->type_name("PTR=VALUE")
       ->allow_extra_args(false);
+}
+
+std::function<std::string(const std::string&)> number_between(double low, double high) {
+  return [low, high](const std::string& text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool good =
+        error == std::errc{} && end == text.data() + text.size() && value >= low && value <= high;
+    return good ? std::string{} : fmt::format("\"{}\" is no number from {} to {}", text, low, high);
+  };
 }
 
 void add_json_flag(CLI::App& app, bool& json) {

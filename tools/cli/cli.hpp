@@ -75,6 +75,8 @@ int run_verb(std::vector<std::string> args, Io& io);
 // `--set PTR=VALUE` (any number) and `--json`, with the same words everywhere.
 void add_set_option(CLI::App& app, std::vector<std::string>& sets);
 void add_json_flag(CLI::App& app, bool& json);
+// As CLI::Range, which lets NaN pass.
+std::function<std::string(const std::string&)> number_between(double low, double high);
 
 // The head of every JSON answer: {"weft": {"version", "schema"}}.
 Json json_head();

@@ -53,7 +53,7 @@ class NcclTests final : public Command {
     app.add_option("-b,--minbytes", from_, "smallest size, default 8");
     app.add_option("-e,--maxbytes", to_, "largest size, default 8G");
     app.add_option("-f,--stepfactor", factor_, "from one size to the next, default 2")
-        ->check(CLI::Range(1.01, 1e6));
+        ->check(number_between(1.01, 1e6));
     app.add_option("-g,--ngpus", gpus_, "number of GPUs; default all")
         ->check(CLI::Range(1, 10'000'000));
     add_nccl_flags(app, flags_, " 2.27.7", ": how the test starts its kernels");

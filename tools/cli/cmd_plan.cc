@@ -27,7 +27,8 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t kDefaultSeq = 4096, kDefaultTokens = std::int64_t{4} << 20;
-constexpr std::int64_t kClientsPerGpu = 16;
+// assumed: clients that keep a replica busy, prompts and answers of a chat
+constexpr std::int64_t kClientsPerGpu = 16, kPrompt = 1024, kAnswer = 256;
 constexpr std::int64_t kFewGpus = 1024;  // up to here a simulated step costs little
 
 double now_s() {
@@ -47,7 +48,10 @@ class PlanCommand final : public Command {
         ->check(CLI::Range(1, 1'000'000'000));
     app.add_option("--seq", seq_, "tokens of a sequence; default 4096, or what the model takes")
         ->check(CLI::Range(1, 1'000'000'000));
-    app.add_option("--mode", mode_, "training or inference")
+    app.add_option(
+           "--mode", mode_,
+           "training, or inference under a load that --job changes: 16 clients per GPU, prompts of "
+           "1024 tokens, answers of 256")
         ->check(CLI::IsMember({"training", "inference"}));
     app.add_option("--top", top_, "plans to show, default 5")->check(CLI::Range(1, 1000));
     app.add_option("--fix", fixed_, "a key of the plan that is not searched: tp=8, recompute=full")
@@ -171,13 +175,15 @@ class PlanCommand final : public Command {
         throw InputError(
             "error: no plan keeps all rules\n"
             "    other --gpus, fewer --fix; `weft check` names the rules\n");
-      io.err << fmt::format("does not fit: none of {} plans\n", found.tried);
+      io.err << fmt::format("does not fit: none of {} plans; the smallest is {}\n", found.tried,
+                            found.smallest);
     }
     if (found.best.size() > top_) found.best.resize(top_);
     if (!scenario_.empty() && !found.best.empty())
       write_scenario(served_plan(found.best.front().plan, experts));
     if (json_) {
       Json out = head();
+      out.set("requests", *job_.find("requests"));
       out.set("candidates_tried", found.tried);
       out.set("too_large_for_memory", found.too_large);
       out.set("illegal", found.illegal);
@@ -186,9 +192,10 @@ class PlanCommand final : public Command {
       for (const ServedPlan& row : found.best) plans.push(served_row(row, experts));
       io.out = to_text(out) + "\n";
     } else if (!found.best.empty()) {
-      io.out =
-          fmt::format("{} on {} x {}\n{} plans simulated, {} of them do not fit\n\n", name, gpus_,
-                      fabric.gpu_spec(fabric.gpus().front()).name, found.tried, found.too_large);
+      io.out = fmt::format(
+          "{} on {} x {}, asked {}\n{} plans simulated, {} of them do not fit, {} break a rule\n\n",
+          name, gpus_, fabric.gpu_spec(fabric.gpus().front()).name,
+          to_text(*job_.find("requests"), 0), found.tried, found.too_large, found.illegal);
       io.out += served_table(found.best, experts, level);
     }
     return found.best.empty() ? kLimit : kOk;
@@ -247,8 +254,8 @@ class PlanCommand final : public Command {
     requests.set("arrival", "closed");
     requests.set("concurrency", kClientsPerGpu * gpus_);
     requests.set("count", 2 * kClientsPerGpu * gpus_);
-    requests.set("prompt", 1024);
-    requests.set("output", 256);
+    requests.set("prompt", kPrompt);
+    requests.set("output", kAnswer);
     out.set("serving", Json::object());
     return out;
   }
@@ -338,7 +345,10 @@ class PlanCommand final : public Command {
       if (rows.size() > checks) continue;
       progress.show(fmt::format("simulating plan {} of {}", rows.size(), checks));
       scenario.jobs.front().training->plan = candidate.plan;
-      row.simulated_s = run_on(fabric, scenario, context, diagnostics).jobs.front().time_s;
+      row.simulated_s = run_on(fabric, scenario, context, diagnostics)
+                            .jobs.front()
+                            .details.find("step_time_s")
+                            ->number;
     }
     const auto checked = rows.begin() + static_cast<std::ptrdiff_t>(std::min(checks, rows.size()));
     std::stable_sort(rows.begin(), checked, [](const RankedPlan& a, const RankedPlan& b) {

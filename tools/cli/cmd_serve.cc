@@ -43,7 +43,7 @@ class ServeCommand final : public Command {
     app.add_option("--port", port_, "of 127.0.0.1; default: any free one")
         ->check(CLI::Range(std::uint16_t{0}, std::uint16_t{65535}));
     app.add_option("--seconds", limits_.most_seconds, "most time of one answer")
-        ->check(CLI::Range(0.1, 600.0))
+        ->check(number_between(0.1, 600))
         ->capture_default_str();
   }
 

@@ -20,10 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::pair<std::string_view, std::string_view> kFolders[] = {
-    {"gpu", "gpus"},   {"nic", "nics"},        {"switch", "switches"},
-    {"link", "links"}, {"server", "servers"},  {"fabric", "fabrics"},
-    {"llm", "llms"},   {"kernels", "kernels"}, {"proxy", "proxies"},
-    {"compute", "compute"},
+    {"gpu", "gpus"},       {"nic", "nics"},        {"switch", "switches"}, {"link", "links"},
+    {"server", "servers"}, {"fabric", "fabrics"},  {"llm", "llms"},        {"kernels", "kernels"},
+    {"proxy", "proxies"},  {"compute", "compute"},
 };
 
 thread_local std::map<std::string, std::string> memory_files;

@@ -122,10 +122,17 @@ void write_file(const std::string& path, std::string_view text) {
   write_files(files);
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return false;
+  std::error_code failed;
+  const auto x = std::filesystem::weakly_canonical(a, failed),
+             y = std::filesystem::weakly_canonical(b, failed);
+  return a == b || (!failed && x == y) || std::filesystem::equivalent(a, b, failed);
+}
+
 void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs) {
   for (const std::string& input : inputs) {
-    std::error_code error;
-    if (std::filesystem::equivalent(output, input, error))
+    if (same_file(output, input))
       throw InputError(fmt::format(
           "{}: error: it is read, too, and would be lost\n    give another name\n", output));
   }

@@ -20,6 +20,7 @@ struct OutputFile {
 void write_files(std::span<const OutputFile> files);
 void write_file(const std::string& path, std::string_view text);
 
+bool same_file(const std::string& a, const std::string& b);  // false when one of them is empty
 // Throws InputError when the output is one of the files that are read.
 void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
 

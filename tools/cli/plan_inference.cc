@@ -20,14 +20,6 @@ double number(const Json& details, std::initializer_list<std::string_view> keys)
   return at->number;
 }
 
-std::vector<std::int64_t> divisors(std::int64_t of, std::int64_t most) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t i = 1; i <= std::min(of, most); ++i) {
-    if (of % i == 0) out.push_back(i);
-  }
-  return out;
-}
-
 // Plans worth looking at, legal or not.
 std::vector<PlanSpec> candidates(const InferenceSpec& spec, const SearchLimits& limits) {
   const auto choices = [&](const char* key, std::int64_t fixed, std::vector<std::int64_t> free) {
@@ -64,6 +56,13 @@ std::string words(const PlanSpec& plan, bool experts) {
   return out;
 }
 
+// GPUs that only read prompts are whole replicas, with experts of their own.
+bool prompts_apart(const ServingSpec& serving, const PlanSpec& plan) {
+  if (serving.prefill_gpus == 0) return true;
+  return serving.prefill_gpus % (plan.tp * plan.pp) == 0 &&
+         (plan.ep == 1 || plan.ep * plan.expert_tp() <= plan.tp);
+}
+
 // What the replicas' time goes to, computing left out.
 std::string costs_most(const Json& details) {
   std::string_view name = "computing";
@@ -91,23 +90,33 @@ ServedPlans search_served(const Fabric& fabric, Scenario scenario, const SearchL
   for (PlanSpec& plan : candidates(spec, limits)) {
     TrainingSpec trial = spec;
     trial.plan = std::move(plan);
-    if (legal_plan(model, trial))
+    if (legal_plan(model, trial) && prompts_apart(spec.serving, trial.plan))
       legal.push_back(std::move(trial.plan));
     else
       ++out.illegal;
   }
+  double least = 0;
   for (PlanSpec& plan : legal) {
     progress.show(fmt::format("plan {} of {}", ++out.tried, legal.size()));
     spec.plan = plan;
-    Json details = run_on(fabric, scenario, context, diagnostics).jobs.front().details;
+    JobReport job = run_on(fabric, scenario, context, diagnostics).jobs.front();
+    Json& details = job.details;
     if (const Json* fits = details.find("fits"); fits != nullptr && !fits->boolean) {
       ++out.too_large;
+      const double needs = number(details, {"memory_bytes_per_gpu", "total"});
+      if (!out.smallest.empty() && needs >= least) continue;
+      least = needs;
+      out.smallest = fmt::format("{}: {}", words(plan, spec.model.experts.has_value()),
+                                 job.notes.empty() ? "" : job.notes.front());
       continue;
     }
     const double rate = number(details, {level ? "goodput_at_slo" : "output_tokens_per_s"});
     out.best.push_back({std::move(plan), std::move(details), rate});
   }
-  std::ranges::stable_sort(out.best, std::ranges::greater{}, &ServedPlan::rate);
+  // Where none is in time, by what they write.
+  std::ranges::stable_sort(out.best, std::ranges::greater{}, [](const ServedPlan& row) {
+    return std::pair{row.rate, number(row.details, {"output_tokens_per_s"})};
+  });
   return out;
 }
 

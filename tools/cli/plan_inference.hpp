@@ -26,6 +26,7 @@ struct ServedPlan {
 struct ServedPlans {
   std::vector<ServedPlan> best;  // highest rate first
   std::uint64_t tried = 0, too_large = 0, illegal = 0;
+  std::string smallest;  // what the plan that needs least lacks, when none fits
 };
 
 // The scenario's first job is the inference job; its plan holds what is fixed.

@@ -64,18 +64,6 @@ constexpr const char* kFooter =
     "fits. Changes no clock, mode or other setting.\n"
     "Several processes: start one per GPU by mpirun or torchrun; the first collects.";
 
-// As CLI::Range, which lets NaN pass.
-CLI::Validator number_between(double low, double high) {
-  return CLI::Validator(
-      [low, high](const std::string& text) {
-        double value = 0;
-        const bool good = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
-        return good ? std::string{}
-                    : fmt::format("\"{}\" is no number from {} to {}", text, low, high);
-      },
-      fmt::format("{} to {}", low, high));
-}
-
 void declare(CLI::App& app, ProbeArguments& a) {
   app.set_version_flag("--version", std::string("weft-probe " WEFT_VERSION));
   app.footer(kFooter);
@@ -134,14 +122,6 @@ class Probe {
   }
 
  private:
-  static bool same_path(const std::string& a, const std::string& b) {
-    if (a.empty() || b.empty()) return false;
-    std::error_code failed;
-    const auto x = std::filesystem::weakly_canonical(a, failed),
-               y = std::filesystem::weakly_canonical(b, failed);
-    return a == b || (!failed && x == y) || std::filesystem::equivalent(a, b, failed);
-  }
-
   void check() {
     Diagnostics out;
     if (a_.output.empty() && !a_.dry_run)
@@ -163,7 +143,7 @@ class Probe {
       if (!synthetic) out.error({}, name, "is of the synthetic backend", "leave it out");
     const std::string journal = a_.output + ".journal";
     for (const std::string& other : {a_.output, journal}) {
-      if (!a_.output.empty() && same_path(a_.truth, other))
+      if (!a_.output.empty() && same_file(a_.truth, other))
         out.error({}, "--truth", fmt::format("{} holds the measurement", other),
                   "give the hidden machine a file of its own");
     }

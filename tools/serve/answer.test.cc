@@ -106,7 +106,7 @@ TEST(Serve, WhatIsTooLongIsRefusedBeforeOrWhileItRuns) {
   EXPECT_EQ(before.status, 422);
   EXPECT_GT(json_of(before).find("estimate")->find("seconds")->number, 10);
   // Two GPUs of a server and their neighbours make small classes: far slower than its count of operations.
-  Answerer hasty(choices(), {.most_seconds = 0.04}, {});
+  Answerer hasty(choices(), {.most_seconds = 0.02}, {});
   const HttpReply within = hasty.answer(
       R"({"model": "llama-3-8b", "tp": 2, "pp": 1, "dp": 32, "global_batch": 64, "quick": true})");
   EXPECT_EQ(within.status, 422) << within.body.substr(0, 300);

@@ -6,8 +6,8 @@
 namespace weft {
 namespace {
 
-// Counted and timed on two busy cores of 2.5 GHz without optimisation: 17 questions, Llama 3 8B to 405B, Mixtral and DeepSeek-V3, on 64 to
-// 16,384 GPUs. Counts are within a factor of 1.6; times within 3, but for racks of 72 GPUs, which plan 20 times as long.
+// measured: 17 questions, Llama 3 8B to 405B, Mixtral and DeepSeek-V3, on 64 to 16,384 GPUs, one core at 2.5 GHz, not optimised. Counts
+// are within a factor of 2, times within 3, but for racks of 72 GPUs, which plan 20 times as long.
 constexpr double kOperationsWithTp = 165, kOperationsWithExperts = 67, kOperationsAlone = 12;
 constexpr double kSecondsOfOperation = 3e-7, kSecondsOfGpu = 1.7e-4;
 constexpr double kWholeOverQuick = 1.5;

@@ -256,12 +256,12 @@ void combine(Sweep& sweep, const Conditions& conditions, Place place, std::size_
       return;
     }
     sweep.points.push_back(i);
-    if (sweep.points.size() == most) return;
     if (sweep.points.size() > Sweep::kMostPoints) {
       out.error(place, "/axes", fmt::format("more than {} points", Sweep::kMostPoints),
                 "take fewer values, or skip more");
       return;
     }
+    if (sweep.points.size() == most) return;
   }
   if (sweep.points.empty()) out.error(place, "/axes", "the conditions leave no point", "skip less");
 }

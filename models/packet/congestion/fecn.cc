@@ -21,6 +21,7 @@ namespace {
 class Fecn final : public CongestionControl {
  public:
   using Spec = FecnSpec;
+  static constexpr Time kTimer{150 * 1'024'000};
   struct State {
     std::int64_t index;
     Time timer_due;
@@ -29,12 +30,11 @@ class Fecn final : public CongestionControl {
   static Spec resolve(const SenderFacts&, const CongestionSpec& given) {
     Spec spec = given.fecn.value_or(Spec{});
     fill(spec.increase, std::int64_t{1});
-    fill(spec.limit, std::int64_t{127});
+    fill(spec.limit, kFecnLimit);
     fill(spec.least, std::int64_t{0});
-    fill(spec.timer, Time{153'600'000});
+    fill(spec.timer, kTimer);
     fill(spec.step, 0.125);
     fill(spec.becn_interval, 50_us);
-    spec.least = std::min(*spec.least, *spec.limit);
     return spec;
   }
 

@@ -261,6 +261,13 @@ double KernelTimes::optimizer(double bytes) const {
   return bytes / (bandwidth_ * optimizer_share_);
 }
 
+AttentionKernel fastest_attention(const GpuSpec& gpu) {
+  const AttentionShares shares = gpu.compute ? gpu.compute->attention : AttentionShares{};
+  if (shares.flash3) return AttentionKernel::flash3;
+  if (shares.flash2) return AttentionKernel::flash2;
+  return shares.flash1 ? AttentionKernel::flash1 : AttentionKernel::unfused;
+}
+
 void check_kernels(const GpuSpec& gpu, const SoftwareSpec& software, const DtypeSpec& dtype,
                    Place place, const std::string& pointer, Diagnostics& out) {
   if (!gpu.compute) {

@@ -85,4 +85,7 @@ class KernelTimes {
 void check_kernels(const GpuSpec& gpu, const SoftwareSpec& software, const DtypeSpec& dtype,
                    Place place, const std::string& pointer, Diagnostics& out);
 
+// The attention kernel that runs fastest on the GPU.
+AttentionKernel fastest_attention(const GpuSpec& gpu);
+
 }  // namespace weft

@@ -275,14 +275,6 @@ class InferenceJob : public ModelledJob {
   ServeResult result_;
 };
 
-// What runs fastest on the GPU.
-AttentionKernel best_attention(const GpuSpec& gpu) {
-  const AttentionShares shares = gpu.compute ? gpu.compute->attention : AttentionShares{};
-  if (shares.flash3) return AttentionKernel::flash3;
-  if (shares.flash2) return AttentionKernel::flash2;
-  return shares.flash1 ? AttentionKernel::flash1 : AttentionKernel::unfused;
-}
-
 }  // namespace
 
 std::unique_ptr<ModelledJob> make_inference(const JobSite& site, Diagnostics& out) {
@@ -292,7 +284,7 @@ std::unique_ptr<ModelledJob> make_inference(const JobSite& site, Diagnostics& ou
   spec.global_batch = spec.gpus;  // of no meaning here; a multiple of every number of replicas
   const GpuSpec& gpu = site.fabric.gpu_spec(site.gpus.front());
   has_one_kind_of_gpu(site, out);
-  if (spec.written->find("attention") == nullptr) spec.software.attention = best_attention(gpu);
+  if (spec.written->find("attention") == nullptr) spec.software.attention = fastest_attention(gpu);
   const Architecture model(spec.model);
   if (spec.model.masked)
     out.error(spec.place_of("/model"), spec.pointer + "/model",

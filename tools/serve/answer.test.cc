@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tools/cli/cli.hpp"
@@ -39,6 +40,19 @@ TEST(Serve, EveryFabricMakesAScenarioThatReads) {
     // Every port that the page scales has its new rate.
     for (const FabricChoice::Rate& rate : fabric.rates)
       EXPECT_NE(document.find("fabric")->find("set")->find(rate.pointer), nullptr) << rate.pointer;
+  }
+}
+
+// What the page offers can be asked: GPUs that have no BF16 compute in FP16, with the attention that they run.
+TEST(Serve, OlderGpusAnswerToo) {
+  Answerer answerer(choices(), {}, {});
+  for (const FabricChoice& fabric : choices().fabrics()) {
+    if (fabric.precision == Precision::bf16) continue;
+    const HttpReply reply = answerer.answer(fmt::format(
+        R"({{"fabric": "{}", "model": "gpt-1536x16", "gpus": {}, "tp": 1, "pp": 1, "dp": {}, "seq": 1024,
+             "global_batch": {}, "quick": true}})",
+        fabric.name, fabric.gpus_per_server, fabric.gpus_per_server, fabric.gpus_per_server));
+    EXPECT_EQ(reply.status, 200) << fabric.name << reply.body.substr(0, 400);
   }
 }
 

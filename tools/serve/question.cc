@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "models/catalog.hpp"
+#include "models/compute/kernels.hpp"
 #include "models/llm/architecture.hpp"
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
@@ -43,6 +44,11 @@ std::optional<FabricChoice> fabric_choice(const Json& document, Diagnostics& out
   const Fabric fabric = build_fabric(std::move(spec), link_classes(), out);
   if (!out.ok()) return {};
   choice.gpus_per_server = std::ssize(fabric.gpus()) / servers;
+  if (fabric.gpus().empty()) return {};
+  const GpuSpec& gpu = fabric.gpu_spec(fabric.gpus().front());
+  if (!gpu.compute) return {};
+  if (!gpu.peak.contains("bf16")) choice.precision = Precision::fp16;
+  if (!gpu.compute->attention.flash2) choice.attention = fastest_attention(gpu);
   const Json* nodes = server->find("nodes");
   for (std::size_t i = 0; nodes != nullptr && i < nodes->items.size(); ++i) {
     const Json* kind = nodes->items[i].find("kind");
@@ -164,6 +170,13 @@ Json Choices::scenario(const Question& question, Diagnostics& out) const {
   job.set("seq", question.seq);
   job.set("global_batch", question.global_batch);
   job.set("plan", plan_of(question));
+  if (fabric->precision != Precision::bf16) {
+    Json& dtype = job.set("dtype", Json::object());
+    dtype.set("compute", write_config(fabric->precision));
+    dtype.set("param", write_config(fabric->precision));
+  }
+  if (fabric->attention != AttentionKernel::flash2)
+    job.set("attention", write_config(fabric->attention));
   Json jobs = Json::array();
   jobs.push(std::move(job));
   scenario.set("jobs", std::move(jobs));

@@ -68,6 +68,9 @@ struct FabricChoice {
     std::string pointer;  // of the rate, in the fabric
     Bandwidth value;      // of the catalogue
   };
+  // What its GPUs train in: bf16 where they have it, else fp16; flash2 where it runs.
+  Precision precision = Precision::bf16;
+  AttentionKernel attention = AttentionKernel::flash2;
   std::vector<Rate> rates;  // ports of NICs first, then cables between switches
 };
 

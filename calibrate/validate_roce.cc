@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/validate_table.hpp"
 #include "sim/core/text.hpp"
 #include "sim/run/expect.hpp"
 
@@ -30,11 +31,10 @@ class RoceReader {
     } else {
       record_.roce.unit = unit->text;
     }
-    if (const Json* rows = json_.find("rows")) {
-      read_table(*rows);
-    } else {
+    if (json_.find("rows") != nullptr)
+      read_table();
+    else
       read_value();
-    }
     return out_.error_count() == before;
   }
 
@@ -62,46 +62,28 @@ class RoceReader {
     }
   }
 
-  void read_table(const Json& rows) {
-    std::vector<std::string> names;
-    const Json* columns = json_.find("columns");
-    if (columns == nullptr)
-      return config_detail::missing_key(json_, pointer_, "columns", "names the columns of rows",
-                                        out_);
-    read_config(*columns, at("columns"), names, out_);
-    if (!rows.is_array()) return config_detail::wrong_kind(rows, at("rows"), "an array", out_);
-    if (rows.items.size() > kMostRows)
-      return out_.error(rows.place, at("rows"), fmt::format("more than {} rows", kMostRows));
-    const auto found = std::ranges::find(names, record_.roce.column);
-    if (found == names.end() || record_.roce.column.starts_with('/')) {
-      return out_.error(columns->place, at("columns"),
-                        record_.roce.column.empty()
-                            ? std::string("which column is predicted?")
-                            : fmt::format("there is no column \"{}\"{}", record_.roce.column,
-                                          did_you_mean(record_.roce.column, names)),
-                        R"(add "column" to the weft object: one of )" + join(names, ", "));
-    }
-    const auto predicted = static_cast<std::size_t>(found - names.begin());
-    for (std::size_t i = 0; i < rows.items.size(); ++i) {
-      const Json& row = rows.items[i];
-      const std::string here = config_detail::child(at("rows"), i);
-      if (!row.is_array() || row.items.size() != names.size()) {
-        out_.error(row.place, here, fmt::format("a row has {} cells", names.size()));
-        continue;
-      }
+  void read_table() {
+    const auto table = read_record_table(json_, pointer_, kMostRows, out_);
+    if (!table) return;
+    const std::vector<std::string>& names = table->names;
+    const std::string& wanted = record_.roce.column;
+    const auto predicted = find_column(names, {wanted});
+    if (!predicted || wanted.starts_with('/'))
+      return lacks_column(*table, pointer_, wanted, "which column is predicted?", out_);
+    each_row(*table, pointer_, out_, [&](const Json& row, const std::string& here, std::size_t i) {
       CaseRow out;
       out.set = Json::object();
       for (std::size_t c = 0; c < names.size(); ++c) {
         const Json& cell = row.items[c];
         if (names[c].starts_with('/')) {
           out.set.set(names[c], cell);
-        } else if (c != predicted && out.label.empty()) {
+        } else if (c != *predicted && out.label.empty()) {
           out.label = cell.is_string() ? cell.text : to_text(cell, 0) + " " + names[c];
         }
       }
       if (out.label.empty()) out.label = fmt::format("row {}", i + 1);
-      measured(row.items[predicted], here, std::move(out));
-    }
+      measured(row.items[*predicted], here, std::move(out));
+    });
   }
 
   const Json& json_;

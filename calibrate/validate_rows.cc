@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/validate_table.hpp"
 #include "sim/core/text.hpp"
 
 namespace weft {
@@ -134,28 +135,10 @@ class RowReader {
     return found;
   }
 
-  std::optional<std::size_t> find_column(const std::vector<std::string>& names,
-                                         std::initializer_list<std::string_view> wanted) const {
-    for (const std::string_view name : wanted) {
-      for (std::size_t i = 0; i < names.size(); ++i) {
-        if (names[i] == name) return i;
-      }
-    }
-    return std::nullopt;
-  }
-
   void read_table() {
-    std::vector<std::string> names;
-    const Json* columns = json_.find("columns");
-    if (columns == nullptr) {
-      config_detail::missing_key(json_, pointer_, "columns", "names the columns of rows", out_);
-      return;
-    }
-    read_config(*columns, at("columns"), names, out_);
-    const Json& rows = *json_.find("rows");
-    if (!rows.is_array()) return config_detail::wrong_kind(rows, at("rows"), "an array", out_);
-    if (rows.items.size() > kMostRows)
-      return out_.error(rows.place, at("rows"), fmt::format("more than {} rows", kMostRows));
+    const auto table = read_record_table(json_, pointer_, kMostRows, out_);
+    if (!table) return;
+    const std::vector<std::string>& names = table->names;
     const bool nccl = record_.kind == CaseKind::nccl;
     const std::string& wanted = nccl ? record_.nccl.column : record_.p2p.column;
     const auto column =
@@ -163,40 +146,27 @@ class RowReader {
                         : find_column(names, {"time_us_out_of_place", "time_us_oop", "time_us",
                                               "busbw_GBps_oop", "busbw_GBps", "time_us_in_place",
                                               "time_us_ip", "busbw_GBps_ip", "GB/s"});
-    if (!column) {
-      out_.error(columns->place, at("columns"),
-                 wanted.empty() ? std::string("which column is predicted?")
-                                : fmt::format("there is no column \"{}\"{}", wanted,
-                                              did_you_mean(wanted, names)),
-                 R"(add "column" to the weft object: one of )" + join(names, ", "));
-      return;
-    }
-    const auto says = meaning(*columns, at("columns"), names[*column]);
+    if (!column) return lacks_column(*table, pointer_, wanted, "which column is predicted?", out_);
+    const auto says = meaning(*table->columns, at("columns"), names[*column]);
     if (!says) return;
     record_.quantity = *says->quantity;
     const auto bytes = find_column(names, {"bytes", "message_bytes"});
     const auto gpus = find_column(names, {"n_gpus"}), nodes = find_column(names, {"n_nodes"});
     std::vector<const Json*> cells;
-    for (const Json& row : rows.items) {
+    for (const Json& row : table->rows->items) {
       if (row.is_array() && *column < row.items.size()) cells.push_back(&row.items[*column]);
     }
     half_digit_ = half_of_last_digit(cells);
-    for (std::size_t i = 0; i < rows.items.size(); ++i) {
-      const Json& row = rows.items[i];
-      const std::string here = config_detail::child(at("rows"), i);
-      if (!row.is_array() || row.items.size() != names.size()) {
-        out_.error(row.place, here, fmt::format("a row has {} cells", names.size()));
-        continue;
-      }
+    each_row(*table, pointer_, out_, [&](const Json& row, const std::string& here, std::size_t) {
       CaseRow out = plain_row();
-      if (bytes && !count(row.items[*bytes], here, out.bytes.count)) continue;
+      if (bytes && !count(row.items[*bytes], here, out.bytes.count)) return;
       if (bytes) out.label = fmt::format("{}", out.bytes.count);
       if (bytes && given_size()) out.bytes = *given_size();
       if (nodes) {
-        if (!count(row.items[*nodes], here, out.nodes)) continue;
+        if (!count(row.items[*nodes], here, out.nodes)) return;
         out.label = fmt::format("{}{} nodes", out.label.empty() ? "" : out.label + ",", out.nodes);
       }
-      if (gpus && !split_ranks(row.items[*gpus], here, out)) continue;
+      if (gpus && !split_ranks(row.items[*gpus], here, out)) return;
       const Json& cell = row.items[*column];
       if (cell.kind == Json::Kind::null) {
         ++record_.missing;
@@ -210,7 +180,7 @@ class RowReader {
         out.measured = cell.number * says->factor;
         add_for_pairs(out, size, cell.number);
       }
-    }
+    });
   }
 
   std::optional<Bytes> given_size() const {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/validate_table.hpp"
 #include "sim/core/text.hpp"
 
 namespace weft {
@@ -127,49 +128,22 @@ class RowReader {
     }
   }
 
-  std::optional<std::size_t> find_column(const std::vector<std::string>& names,
-                                         std::initializer_list<std::string_view> wanted) const {
-    for (const std::string_view name : wanted) {
-      const auto found = std::ranges::find(names, name);
-      if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-    }
-    return std::nullopt;
-  }
-
   void read_table() {
-    std::vector<std::string> names;
-    const Json* columns = json_.find("columns");
-    if (columns == nullptr)
-      return config_detail::missing_key(json_, pointer_, "columns", "names the columns of rows",
-                                        out_);
-    read_config(*columns, at("columns"), names, out_);
-    const Json& rows = *json_.find("rows");
-    if (!rows.is_array()) return config_detail::wrong_kind(rows, at("rows"), "an array", out_);
-    if (rows.items.size() > kMostRows)
-      return out_.error(rows.place, at("rows"), fmt::format("more than {} rows", kMostRows));
+    const auto table = read_record_table(json_, pointer_, kMostRows, out_);
+    if (!table) return;
+    const std::vector<std::string>& names = table->names;
     const std::string measure = write_config(case_.measure).text;
     const auto column = find_column(
         names, {case_.column.empty() ? std::string_view(measure) : std::string_view(case_.column)});
-    if (!column) {
-      return out_.error(columns->place, at("columns"),
-                        case_.column.empty()
-                            ? fmt::format("which column is {}?", measure)
-                            : fmt::format("there is no column \"{}\"{}", case_.column,
-                                          did_you_mean(case_.column, names)),
-                        R"(add "column" to the weft object: one of )" + join(names, ", "));
-    }
+    if (!column)
+      return lacks_column(*table, pointer_, case_.column,
+                          fmt::format("which column is {}?", measure), out_);
     const auto gpus = find_column(names, {"n_gpus", "gpus"});
     const auto batch = find_column(names, {"global_batch"});
-    for (std::size_t i = 0; i < rows.items.size(); ++i) {
-      const Json& row = rows.items[i];
-      const std::string here = config_detail::child(at("rows"), i);
-      if (!row.is_array() || row.items.size() != names.size()) {
-        out_.error(row.place, here, fmt::format("a row has {} cells", names.size()));
-        continue;
-      }
+    each_row(*table, pointer_, out_, [&](const Json& row, const std::string& here, std::size_t i) {
       CaseRow out = plain_row();
-      if (gpus && !count(row.items[*gpus], here, out.gpus)) continue;
-      if (batch && !count(row.items[*batch], here, out.global_batch)) continue;
+      if (gpus && !count(row.items[*gpus], here, out.gpus)) return;
+      if (batch && !count(row.items[*batch], here, out.global_batch)) return;
       out.label = gpus ? fmt::format("{} gpus", out.gpus) : fmt::format("row {}", i + 1);
       const Json& cell = row.items[*column];
       if (cell.kind == Json::Kind::null) {
@@ -180,7 +154,7 @@ class RowReader {
         out.measured = cell.number * factor_;
         record_.rows.push_back(std::move(out));
       }
-    }
+    });
   }
 
   bool count(const Json& cell, const std::string& here, std::int64_t& out) {

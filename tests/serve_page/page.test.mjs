@@ -3,24 +3,13 @@
 // scenario gives the numbers of the page to `weft run`, nothing is complained about and nobody else is asked.
 //   node page.test.mjs WEFT [FOLDER]      closes with "N passed, N failed"; FOLDER: screenshots go there
 import { spawn, execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { check, finish, launch } from '../web/browser.mjs';
 
-const require = createRequire(new URL('../../tools/report/package.json', import.meta.url));
-const { chromium } = require('playwright-core');
 const weft = resolve(process.argv[2]), pictures = process.argv[3];
 const kMostAnswerMs = 1000;
-
-let passed = 0, failed = 0;
-function check(what, good, told = '') {
-  if (good) ++passed;
-  else {
-    ++failed;
-    console.log(`FAILED ${what} ${told}`);
-  }
-}
 
 const server = spawn(weft, ['serve'], { stdio: ['ignore', 'ignore', 'pipe'] });
 const url = await new Promise((found, none) => {
@@ -37,8 +26,7 @@ if (url === '') {
   process.exit(0);
 }
 
-const programs = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-const browser = await chromium.launch({ executablePath: programs.find(existsSync), args: ['--no-sandbox', '--disable-gpu'] });
+const browser = await launch();
 const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, permissions: ['clipboard-read', 'clipboard-write'] });
 const page = await context.newPage();
 const complaints = [], expected = /status of 422/; // a refused question is one
@@ -158,5 +146,4 @@ try {
   await browser.close();
   rmSync(scratch, { recursive: true, force: true });
 }
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 && passed > 0 ? 0 : 1);
+finish();

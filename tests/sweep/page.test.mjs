@@ -2,23 +2,12 @@
 // The page of a sweep in a browser: what it shows equals the table it holds, charts answer to choices, nothing is loaded and nothing is
 // complained about.
 //   node page.test.mjs PAGE [PICTURE]      closes with "N passed, N failed"
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { check, finish, launch } from '../web/browser.mjs';
 
-const require = createRequire(new URL('../../tools/report/package.json', import.meta.url));
-const { chromium } = require('playwright-core');
 const file = resolve(process.argv[2]), picture = process.argv[3];
 const kMostPageBytes = 1_500_000;
-
-let passed = 0, failed = 0;
-function check(what, good, told = '') {
-  if (good) ++passed;
-  else {
-    ++failed;
-    console.log(`FAILED ${what} ${told}`);
-  }
-}
 
 const html = readFileSync(file, 'utf8');
 const data = /<script id="weft-data" type="application\/json">(.*?)<\/script>/s.exec(html)[1];
@@ -26,8 +15,7 @@ const table = JSON.parse(data)[0];
 const good = table.points.filter((p) => Array.isArray(p[2]));
 check('the page is small', statSync(file).size - data.length < kMostPageBytes);
 
-const programs = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-const browser = await chromium.launch({ executablePath: programs.find(existsSync), args: ['--no-sandbox', '--disable-gpu'] });
+const browser = await launch();
 const page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
 const complaints = [];
 page.on('console', (m) => ['error', 'warning'].includes(m.type()) && complaints.push(m.text()));
@@ -104,5 +92,4 @@ if (picture) {
   await page.screenshot({ path: picture });
 }
 await browser.close();
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+finish();

@@ -3,26 +3,14 @@
 // is loaded and nothing is complained about. Needs Chromium and the reports that tests/web/run makes.
 //   node page.test.mjs FOLDER      closes with "N passed, N failed"
 import { readdirSync, readFileSync, writeFileSync, existsSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { check, finish, launch } from './browser.mjs';
 
-const require = createRequire(new URL('../../tools/report/package.json', import.meta.url));
-const { chromium } = require('playwright-core');
 const folder = resolve(process.argv[2]);
 const kMostPageBytes = 1_500_000, kMostStartMs = 3000;
 
-let passed = 0, failed = 0;
-function check(what, good, told = '') {
-  if (good) ++passed;
-  else {
-    ++failed;
-    console.log(`FAILED ${what} ${told}`);
-  }
-}
-
-const programs = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-const browser = await chromium.launch({ executablePath: programs.find(existsSync), args: ['--no-sandbox', '--disable-gpu'] });
+const browser = await launch();
 
 async function open(file, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
@@ -235,5 +223,4 @@ if (statSync(join(folder, 'large/report.html'), { throwIfNoEntry: false })) {
   await close();
 }
 await browser.close();
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+finish();

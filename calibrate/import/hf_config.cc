@@ -32,6 +32,7 @@ void copy(const Json& from, std::initializer_list<std::string_view> keys, Json& 
 void describe(const Architecture& model, Json& facts) {
   const LlmSpec& spec = model.spec();
   facts.set("layers", spec.layers);
+  if (model.has_encoder()) facts.set("encoder_layers", spec.encoder_layers);
   facts.set("hidden", spec.hidden);
   facts.set("heads", spec.heads);
   facts.set("kv_heads", model.kv_heads());
@@ -85,6 +86,8 @@ Imported import_hf_config(std::string_view text, const std::string& file,
   facts.set("parameters", whole(model.total()));
   facts.set("active_parameters", whole(model.active()));
   facts.set("kv_bytes_per_token", whole(cache));
+  if (model.has_encoder())
+    facts.set("cross_kv_bytes_per_token", whole(model.cross_kv_bytes_per_token(kBytes)));
   imported.note(Kind::read, fmt::format("{:.4g} billion parameters, {:.4g} billion per token",
                                         model.total() / 1e9, model.active() / 1e9));
   imported.note(Kind::read, fmt::format("{:.0f} B of keys and values per token at 16 bit", cache));

@@ -18,7 +18,8 @@ Activations::Activations(const Architecture& model, const TrainingSpec& training
   const double compute = bytes_of(training.dtype.compute);
   element_ = std::max(compute, 2.0);
   operand_ = compute;
-  tokens_ = real(training.seq) / real(plan.cp) * real(plan.micro_batch);
+  tokens_ = real(decoder_tokens(model, training)) / real(plan.cp) * real(plan.micro_batch);
+  if (model.has_encoder()) encoder_tokens_ = real(training.seq) * real(plan.micro_batch);
   tp_ = real(plan.tp);
   inputs_per_mlp_ = real(model.spec().mlp_inputs());
 }
@@ -34,7 +35,8 @@ double Activations::inputs() const {
   return element_ * hidden_share() + operand_ * kept;
 }
 
-double Activations::attention(bool scores) const {
+// `keys`: of one sequence that each query sees.
+double Activations::attention(bool scores, double keys) const {
   const LlmSpec& m = model_.spec();
   const double heads = real(m.heads) / tp_;
   const double kv_heads = m.latent ? heads : std::max(real(model_.kv_heads()) / tp_, 1.0);
@@ -49,7 +51,14 @@ double Activations::attention(bool scores) const {
   if (!keeps_scores(training_.software.attention)) return out + 4 * heads;  // sums of the softmax
   if (!scores) return out;
   const double per_score = training_.software.dropout ? 2 * element_ + 1 : element_;
-  return out + per_score * heads * real(training_.seq);
+  return out + per_score * heads * keys;
+}
+
+// Beside its own queries and result: keys and values of the encoder's tokens, per token of the decoder.
+double Activations::cross(bool scores) const {
+  const double kept = std::max(real(model_.kv_heads()) / tp_, 1.0) *
+                      real(model_.head_dim() + model_.value_dim()) * element_;
+  return attention(scores, real(training_.seq)) + kept * (encoder_tokens_ / tokens_ - 1);
 }
 
 double Activations::latent_attention() const {
@@ -89,20 +98,37 @@ double Activations::experts() const {
 }
 
 double Activations::layer(LayerKind kind, Recompute recompute) const {
-  if (recompute == Recompute::full) return boundary();
+  if (recompute == Recompute::full) return tokens(kind) * element_ * hidden_share();
+  const bool scores = recompute == Recompute::none;
   double out = 0;
-  if (kind.mixer == Mixer::attention) out += attention(recompute == Recompute::none);
+  if (kind.mixer == Mixer::attention)
+    out +=
+        attention(scores, real(kind.encoder ? training_.seq : decoder_tokens(model_, training_)));
+  if (kind.cross) out += cross(scores);
   if (kind.mixer == Mixer::mamba) out += mamba();
   if (kind.feed_forward == FeedForward::dense) {
     out += inputs() + mlp(model_.spec().intermediate);
     if (training_.software.dropout) out += hidden_share();
   }
   if (kind.feed_forward == FeedForward::experts) out += experts();
-  return tokens_ * out;
+  out *= tokens(kind);
+  if (kind.joins()) out += encoded() + dropped(tokens_);
+  return out;
 }
 
 double Activations::embedding() const {
-  return training_.software.dropout ? tokens_ * hidden_share() : 0;
+  return dropped(model_.has_encoder() ? encoder_tokens_ : tokens_);
+}
+
+// Masks of dropout.
+double Activations::dropped(double tokens) const {
+  return training_.software.dropout ? tokens * hidden_share() : 0;
+}
+
+double Activations::boundary(const Chunk& chunk) const {
+  if (!model_.has_encoder()) return boundary();
+  const bool decodes = chunk.first + chunk.count > model_.spec().encoder_layers;
+  return encoded() + (decodes ? boundary() : 0);
 }
 
 double Activations::loss() const {
@@ -118,7 +144,7 @@ double Activations::gradients(LayerKind kind) const {
     widest = std::max(widest, (inputs_per_mlp_ + 1) * real(m.intermediate) / tp_);
   if (kind.feed_forward == FeedForward::experts)
     widest = std::max(widest, experts() / element_ / 2);
-  return tokens_ * element_ * (2 * hidden_share() + widest);
+  return tokens(kind) * element_ * (2 * hidden_share() + widest);
 }
 
 }  // namespace weft

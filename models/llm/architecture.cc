@@ -16,8 +16,6 @@ double product(std::initializer_list<std::int64_t> factors) {
   return out;
 }
 
-double norm(const LlmSpec& m, std::int64_t width) { return product({m.norm_bias ? 2 : 1, width}); }
-
 double latent_attention(const LlmSpec& m, const LatentAttention& latent) {
   const std::int64_t query_dim = latent.nope_dim + latent.rope_dim;
   const double query = latent.q_rank > 0
@@ -27,6 +25,11 @@ double latent_attention(const LlmSpec& m, const LatentAttention& latent) {
   return query + product({m.hidden, latent.kv_rank + latent.rope_dim}) + product({latent.kv_rank}) +
          product({latent.kv_rank, m.heads, latent.nope_dim + latent.value_dim}) +
          product({m.heads, latent.value_dim, m.hidden});
+}
+
+// Keys and values, of every head.
+double key_values(const Architecture& a) {
+  return product({a.kv_heads(), a.head_dim() + a.value_dim()});
 }
 
 double attention(const Architecture& a) {
@@ -57,6 +60,10 @@ double mlp(const LlmSpec& m, std::int64_t outer, std::int64_t inner) {
 
 LayerKind default_kind(const LlmSpec& m, std::int64_t index) {
   LayerKind kind;
+  kind.encoder = index < m.encoder_layers;
+  kind.cross = m.encoder_layers > 0 && !kind.encoder;
+  if (m.encoder_layers > 0 || m.positions == Positions::relative)
+    kind.first = index == 0 || index == m.encoder_layers;
   if (!m.experts) return kind;
   const std::int64_t after = index - m.experts->dense_layers;
   if (after >= 0 && (after + 1) % m.experts->step == 0) kind.feed_forward = FeedForward::experts;
@@ -84,15 +91,15 @@ Architecture::Architecture(LlmSpec spec) : spec_(std::move(spec)) {
   head_dim_ = spec_.latent ? spec_.latent->nope_dim + spec_.latent->rope_dim
                            : spec_.head_dim.value_or(spec_.hidden / spec_.heads);
   value_dim_ = spec_.latent ? spec_.latent->value_dim : head_dim_;
-  kinds_.reserve(static_cast<std::size_t>(spec_.layers));
-  for (std::int64_t i = 0; i < spec_.layers; ++i) {
+  kinds_.reserve(static_cast<std::size_t>(layers()));
+  for (std::int64_t i = 0; i < layers(); ++i) {
     LayerKind kind = spec_.pattern.empty() ? default_kind(spec_, i)
                                            : kind_of(spec_.pattern[static_cast<std::size_t>(i)]);
     kind.windowed = kind.mixer == Mixer::attention && spec_.window &&
                     (spec_.window_every == 1 || (i + 1) % spec_.window_every != 0);
     kinds_.push_back(kind);
   }
-  total_ = active_ = embedding() + output() + final_norm();
+  total_ = active_ = embedding() + output() + head();
   for (const LayerKind kind : kinds_) {
     const LayerParameters layer = parameters(kind);
     total_ += layer.total();
@@ -117,8 +124,16 @@ LayerParameters Architecture::parameters(LayerKind kind) const {
     out.experts = product({e.count}) * one;
     out.active_experts = product({e.top_k}) * one;
   }
+  if (kind.cross) {
+    out.cross = attention(*this);
+    out.cross_inputs = product({spec_.hidden}) * key_values(*this);
+  }
+  if (kind.mixer == Mixer::attention && (kind.first || spec_.position_biases_everywhere))
+    out.mixer += product({spec_.heads, spec_.position_buckets});
   const bool both = kind.mixer != Mixer::none && kind.feed_forward != FeedForward::none;
-  out.norms = (both && !spec_.parallel_block ? 2 : 1) * norm(spec_, spec_.hidden);
+  const int norms =
+      (both && !spec_.parallel_block ? 2 : 1) + (kind.cross ? 1 : 0) + (kind.joins() ? 1 : 0);
+  out.norms = norms * norm();
   return out;
 }
 
@@ -126,18 +141,20 @@ double Architecture::embedding() const {
   const std::int64_t positions = spec_.positions == Positions::learned ? *spec_.context : 0;
   const std::int64_t segments = spec_.masked ? 2 : 0;
   return product({spec_.vocabulary + positions + segments, spec_.hidden}) +
-         (spec_.embedding_norm ? norm(spec_, spec_.hidden) : 0);
+         (spec_.embedding_norm ? norm() : 0);
 }
 
 double Architecture::output() const {
   return spec_.tied ? 0 : product({spec_.vocabulary, spec_.hidden});
 }
 
-double Architecture::final_norm() const {
-  const double one = norm(spec_, spec_.hidden);
-  return spec_.masked
-             ? one + product({spec_.hidden + 1, spec_.hidden}) + product({spec_.vocabulary})
-             : one;
+double Architecture::norm() const { return product({spec_.norm_bias ? 2 : 1, spec_.hidden}); }
+
+double Architecture::head() const {
+  if (!spec_.masked) return norm();
+  const double dense = product({spec_.hidden + 1, spec_.hidden});
+  const double sentences = spec_.sentence_head ? dense + product({2, spec_.hidden + 1}) : 0;
+  return norm() + dense + product({spec_.vocabulary}) + sentences;
 }
 
 std::vector<LayerKind> Architecture::prediction_kinds() const {
@@ -149,7 +166,7 @@ std::vector<LayerKind> Architecture::prediction_kinds() const {
 
 // Norms of the hidden vector and of the next token's embedding, the matrix that joins the two, the layers, a norm.
 double Architecture::prediction_layer() const {
-  double out = 3 * norm(spec_, spec_.hidden) + product({2, spec_.hidden, spec_.hidden});
+  double out = 3 * norm() + product({2, spec_.hidden, spec_.hidden});
   for (const LayerKind kind : prediction_kinds()) out += parameters(kind).total();
   return out;
 }
@@ -162,14 +179,22 @@ double Architecture::active_prediction_layer() const {
 }
 
 double Architecture::kv_bytes_per_token(double bytes_per_element) const {
-  const double one = spec_.latent ? product({spec_.latent->kv_rank + spec_.latent->rope_dim})
-                                  : product({kv_heads_, head_dim_ + value_dim_});
-  const auto layers = std::ranges::count(kinds_, Mixer::attention, &LayerKind::mixer);
-  return one * static_cast<double>(layers) * bytes_per_element;
+  const double one =
+      spec_.latent ? product({spec_.latent->kv_rank + spec_.latent->rope_dim}) : key_values(*this);
+  return one * real(cached_layers()) * bytes_per_element;
+}
+
+double Architecture::cross_kv_bytes_per_token(double bytes_per_element) const {
+  return key_values(*this) * real(std::ranges::count(kinds_, true, &LayerKind::cross)) *
+         bytes_per_element;
+}
+
+std::int64_t Architecture::cached_layers() const {
+  return std::ranges::count(kinds_, Mixer::attention, &LayerKind::mixer) - spec_.encoder_layers;
 }
 
 double Architecture::kv_bytes(std::int64_t tokens, double bytes_per_element) const {
-  const auto attention_layers = std::ranges::count(kinds_, Mixer::attention, &LayerKind::mixer);
+  const std::int64_t attention_layers = cached_layers();
   const auto windowed = std::ranges::count(kinds_, true, &LayerKind::windowed);
   const auto mamba_layers = std::ranges::count(kinds_, Mixer::mamba, &LayerKind::mixer);
   double out = 0;

@@ -23,15 +23,22 @@ struct LayerKind {
   Mixer mixer = Mixer::attention;
   FeedForward feed_forward = FeedForward::dense;
   bool windowed = false;
+  bool encoder = false;  // reads the input, every token of it
+  bool cross = false;    // attends to the encoder's output behind its own attention
+  // Of its stack: has the stack's relative positions. That of a decoder behind an encoder comes after the encoder's last norm
+  // and the embedding of the decoder's tokens.
+  bool first = false;
+  bool joins() const { return cross && first; }
   bool operator==(const LayerKind&) const = default;
 };
 
 // Elements, not bytes. double: exact to 2^53. Biases and inner norms count with what they belong to; shared: the shared expert
 // and the projections around routed experts that work on narrower vectors.
 struct LayerParameters {
-  double mixer = 0, dense = 0, router = 0, shared = 0, experts = 0, norms = 0;
+  double mixer = 0, cross = 0, dense = 0, router = 0, shared = 0, experts = 0, norms = 0;
   double active_experts = 0;  // of `experts`, per token
-  double total() const { return mixer + dense + router + shared + experts + norms; }
+  double cross_inputs = 0;    // of `cross`: keys and values, which work on the encoder's tokens
+  double total() const { return mixer + cross + dense + router + shared + experts + norms; }
   double active() const { return total() - experts + active_experts; }
 };
 
@@ -40,7 +47,9 @@ class Architecture {
   explicit Architecture(LlmSpec spec);
 
   const LlmSpec& spec() const { return spec_; }
-  std::int64_t layers() const { return spec_.layers; }
+  // The encoder's, then the decoder's.
+  std::int64_t layers() const { return spec_.encoder_layers + spec_.layers; }
+  bool has_encoder() const { return spec_.encoder_layers > 0; }
   std::int64_t heads() const { return spec_.heads; }
   std::int64_t kv_heads() const { return kv_heads_; }
   std::int64_t head_dim() const { return head_dim_; }    // of queries and keys
@@ -48,9 +57,11 @@ class Architecture {
   LayerKind layer(std::int64_t index) const { return kinds_[static_cast<std::size_t>(index)]; }
 
   LayerParameters parameters(LayerKind kind) const;
-  double embedding() const;   // with learned positions
-  double output() const;      // 0 when tied
-  double final_norm() const;  // and what a masked model has before its output
+  double embedding() const;  // with learned positions
+  double output() const;     // 0 when tied
+  double norm() const;       // one of the hidden width
+  // Between the last layer and the output matrix: a norm, and what a masked model has there.
+  double head() const;
   // What one of spec().prediction_layers consists of, in no total. Its output matrix is that of the model.
   std::vector<LayerKind> prediction_kinds() const;
   double prediction_layer() const;
@@ -58,11 +69,16 @@ class Architecture {
   double total() const { return total_; }
   double active() const { return active_; }
   // Of all attention layers, per token of the sequence while no window is full; Mamba's state does not grow (see kv_bytes).
+  // An encoder keeps none of its own.
   double kv_bytes_per_token(double bytes_per_element) const;
+  // What the decoder keeps of the encoder's output, per token that the encoder read.
+  double cross_kv_bytes_per_token(double bytes_per_element) const;
   // Of one sequence of `tokens`.
   double kv_bytes(std::int64_t tokens, double bytes_per_element) const;
 
  private:
+  std::int64_t cached_layers() const;
+
   LlmSpec spec_;
   std::int64_t kv_heads_ = 0, head_dim_ = 0, value_dim_ = 0;
   double total_ = 0, active_ = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/llm/architecture.hpp"
 
+#include <fmt/format.h>
+
 #include "tests/support/llms.hpp"
 
 namespace weft {
@@ -47,6 +49,73 @@ TEST(Architecture, MptHasTheParametersOfItsBenchmark) {
 TEST(Architecture, AMaskedModelHasSegmentsAndADenseLayerAtItsOutput) {
   EXPECT_EQ(llm("bert-base").total(), 109514298);
   EXPECT_EQ(llm("bert-large").total(), 335174458);
+}
+
+TEST(Architecture, BertBeforeItsTrainingEndsHasAChoiceOfTwo) {
+  const std::string text = R"({"model_type": "bert", "num_hidden_layers": 12, "hidden_size": 768,
+      "num_attention_heads": 12, "vocab_size": 30522, "intermediate_size": 3072,
+      "max_position_embeddings": 512, "architectures": ["BertForPreTraining"]})";
+  EXPECT_EQ(read(text).total(), 109514298 + 769 * 768 + 2 * 769);
+}
+
+// Published: t5-small to t5-11b, flan-t5 and mt5-small. By hand: embedding and output V h; an encoder layer 4 h q for
+// attention, its MLP and two norms; a decoder layer 8 h q and three norms; of each stack a norm and 32 ranges of distances per
+// head.
+TEST(Architecture, AnEncoderAndADecoderHaveThePublishedParameters) {
+  struct Row {
+    const char* type;
+    std::int64_t layers, hidden, heads, head, inner, vocabulary;
+    bool gated, tied;
+    double total;
+  };
+  const Row rows[] = {{"t5", 6, 512, 8, 64, 2048, 32128, false, true, 60506624},
+                      {"t5", 12, 768, 12, 64, 3072, 32128, false, true, 222903552},
+                      {"t5", 24, 1024, 16, 64, 4096, 32128, false, true, 737668096},
+                      {"t5", 24, 1024, 32, 128, 16384, 32128, false, true, 2851598336},
+                      {"t5", 24, 1024, 128, 128, 65536, 32128, false, true, 11307321344},
+                      {"t5", 8, 512, 6, 64, 1024, 32128, true, false, 76961152},
+                      {"t5", 12, 768, 12, 64, 2048, 32128, true, false, 247577856},
+                      {"t5", 24, 1024, 16, 64, 2816, 32128, true, false, 783150080},
+                      {"t5", 24, 2048, 32, 64, 5120, 32128, true, false, 2849757184},
+                      {"t5", 24, 4096, 64, 64, 10240, 32128, true, false, 11135332352},
+                      {"mt5", 8, 512, 6, 64, 1024, 250112, true, false, 300176768}};
+  for (const Row& row : rows) {
+    const Architecture model = read(fmt::format(
+        R"({{"model_type": "{}", "num_layers": {}, "d_model": {}, "num_heads": {}, "d_kv": {},
+        "d_ff": {}, "vocab_size": {}, "feed_forward_proj": "{}", "tie_word_embeddings": {}}})",
+        row.type, row.layers, row.hidden, row.heads, row.head, row.inner, row.vocabulary,
+        row.gated ? "gated-gelu" : "relu", row.tied));
+    EXPECT_EQ(model.total(), row.total);
+    EXPECT_EQ(model.active(), row.total);
+    const double h = real(row.hidden), l = real(row.layers), q = real(row.heads * row.head);
+    const double mlp = (row.gated ? 3 : 2) * h * real(row.inner);
+    const double ends = (row.tied ? 1 : 2) * real(row.vocabulary) * h;
+    const double stacks = 2 * (h + 32 * real(row.heads));
+    EXPECT_EQ(row.total,
+              ends + stacks + l * (4 * h * q + mlp + 2 * h) + l * (8 * h * q + mlp + 3 * h));
+  }
+}
+
+TEST(Architecture, AnEncodersLayersComeFirstAndKeepNoCache) {
+  const Architecture model = llm("t5-11b");
+  ASSERT_EQ(model.layers(), 48);
+  EXPECT_TRUE(model.layer(0).encoder && model.layer(0).first && !model.layer(0).cross);
+  EXPECT_TRUE(model.layer(24).joins() && !model.layer(24).encoder);
+  EXPECT_TRUE(model.layer(47).cross && !model.layer(47).first);
+  // 24 decoder layers, keys and values of 16,384 numbers at 2 bytes.
+  EXPECT_EQ(model.kv_bytes_per_token(2), 24 * 2 * 16384 * 2);
+  EXPECT_EQ(model.cross_kv_bytes_per_token(2), 24 * 2 * 16384 * 2);
+  EXPECT_EQ(model.kv_bytes(10, 2), 10 * model.kv_bytes_per_token(2));
+}
+
+// umT5 trains its positions in every layer (by hand; its config.json is published, its count is not).
+TEST(Architecture, PositionsMayBeTrainedInEveryLayer) {
+  const std::string text = R"({"model_type": "umt5", "num_layers": 8, "d_model": 512,
+      "num_heads": 6, "d_kv": 64, "d_ff": 1024, "vocab_size": 256384,
+      "tie_word_embeddings": false})";
+  std::string once = text;
+  once.replace(once.find("umt5"), 4, "t5\", \"feed_forward_proj\": \"gated-gelu");
+  EXPECT_EQ(read(text).total() - read(once).total(), 14 * 32 * 6);
 }
 
 TEST(Architecture, AHybridHasOneNormPerLayer) {

@@ -96,13 +96,14 @@ void Estimator::shape(Stage& stage, const TrainingSpec& training,
                       const std::vector<Chunk>& chunks) const {
   const PlanSpec& plan = training.plan;
   stage.counts.assign(2 * kinds_.size(), 0);
-  stage.embeddings = stage.losses = 0;
+  stage.embeddings = stage.losses = stage.joins = 0;
   for (const Chunk& chunk : chunks) {
     for (std::int64_t i = 0; i < chunk.count; ++i) {
       const std::size_t kind = kind_of_[static_cast<std::size_t>(chunk.first + i)];
       ++stage.counts[kind + (plan.recomputes(i) ? kinds_.size() : 0)];
     }
     stage.embeddings += chunk.embedding ? 1 : 0;
+    stage.joins += chunk.joins ? 1 : 0;
     stage.losses += chunk.loss ? 1 : 0;
   }
 }
@@ -257,13 +258,31 @@ double Estimator::finish(const TrainingSpec& training, StepEstimate& out) {
   out.exposed_s[index(Dimension::dp)] += waited + weights;
   out.compute_s += optimizer;
   double embed = 0;
-  if (model_.spec().tied && plan.pp > 1) {
+  if (copies_.size() > 1) {
+    const std::int64_t stride = copies_.back() / (std::ssize(copies_) - 1);
     embed = times_.collective(
-        {2, (plan.pp - 1) * plan.tp * plan.cp * *plan.dp}, CollectiveKind::all_reduce,
+        {std::ssize(copies_), stride * plan.tp * plan.cp * *plan.dp}, CollectiveKind::all_reduce,
         model_.embedding() / real(plan.tp) * bytes_of(training.dtype.reduced()));
     out.exposed_s[index(Dimension::embed)] += embed;
   }
   return waited + weights + optimizer + embed;
+}
+
+// From a stage to the next. All are alike unless an encoder's output goes along from some stage on.
+double Estimator::mean_hop(const TrainingSpec& training, const StageLayout& layout) {
+  const PlanSpec& plan = training.plan;
+  const Activations activations(model_, training);
+  const auto hop = [&](double bytes) {
+    const double sent = bytes / (plan.scatters() ? real(plan.tp) : 1);
+    double out = times_.send(plan.tp * plan.cp * *plan.dp, sent);
+    if (plan.scatters()) out += call({Dimension::tp, CollectiveKind::all_gather, bytes}, plan);
+    return out;
+  };
+  if (!model_.has_encoder()) return hop(activations.boundary());
+  double sum = 0;
+  for (std::size_t s = 0; s + 1 < layout.size(); ++s)
+    sum += hop(activations.boundary(layout[s].back()));
+  return sum / real(std::ssize(layout) - 1);
 }
 
 StepEstimate Estimator::step(const TrainingSpec& training, const StageLayout& layout) {
@@ -271,6 +290,7 @@ StepEstimate Estimator::step(const TrainingSpec& training, const StageLayout& la
   const PipelineEntry& entry = pipeline_entry(plan.schedule);
   const Passes& table = passes(training);
   stages_.resize(layout.size());
+  copies_ = embedding_stages(model_, layout);
   for (std::size_t s = 0; s < layout.size(); ++s) {
     Stage& stage = stages_[s];
     shape(stage, training, layout[s]);
@@ -307,10 +327,7 @@ StepEstimate Estimator::step(const TrainingSpec& training, const StageLayout& la
     others.backward = (others.backward - longest.backward.total) / (p - 1);
     others.weights = (others.weights - longest.weights.total) / (p - 1);
     out.bubble_s = entry.idle({plan.pp, plan.vpp, micro_batches(training)}, others);
-    const double boundary = Activations(model_, training).boundary();
-    double hop =
-        times_.send(plan.tp * plan.cp * *plan.dp, boundary / (plan.scatters() ? real(plan.tp) : 1));
-    if (plan.scatters()) hop += call({Dimension::tp, CollectiveKind::all_gather, boundary}, plan);
+    const double hop = mean_hop(training, layout);
     double sends = 2 * (p - 1) * hop;
     if (!plan.overlap.pp)
       sends += 2 * m * hop * real(entry.bidirectional ? 1 : plan.vpp);

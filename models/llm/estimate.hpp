@@ -66,13 +66,14 @@ class Estimator {
   };
   struct Stage {
     std::vector<std::int64_t> counts;  // layers by kind, twice: those that recompute behind
-    std::int64_t embeddings = 0, losses = 0;
+    std::int64_t embeddings = 0, losses = 0, joins = 0;
     Cost forward, backward, weights;
     StageParameters parameters;
     // Fully sharded: what the first pass of all waits for more than later ones, and the last for its gradients.
     double begin = 0, end = 0;
     bool operator==(const Stage& other) const {
-      return counts == other.counts && embeddings == other.embeddings && losses == other.losses;
+      return counts == other.counts && embeddings == other.embeddings && losses == other.losses &&
+             joins == other.joins;
     }
   };
 
@@ -87,6 +88,7 @@ class Estimator {
                        CollectiveKind kind, double bytes);
   double reduction(const TrainingSpec& training, StageParameters parameters);
   double layer_bytes(const TrainingSpec& training) const;
+  double mean_hop(const TrainingSpec& training, const StageLayout& layout);
   double finish(const TrainingSpec& training, StepEstimate& out);
 
   const Architecture& model_;
@@ -97,7 +99,9 @@ class Estimator {
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool,
                          Recompute, ContextParallel, Dispatcher>;
   std::map<Key, Passes> passes_;
-  std::vector<Stage> stages_;  // of the last call
+  // Of the last call.
+  std::vector<Stage> stages_;
+  std::vector<std::int64_t> copies_;  // stages with the embedding
 };
 
 }  // namespace weft

@@ -9,6 +9,7 @@ namespace {
 
 // The same model without what is added and not multiplied.
 Architecture matrices_of(LlmSpec m) {
+  m.position_buckets = 0;
   m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = m.head_norms = m.sinks = false;
   if (m.experts) m.experts->routing_bias = false;
   return Architecture(std::move(m));
@@ -31,40 +32,67 @@ struct TokenFlops {
 };
 
 // Keys that a query sees on average.
-double average_reach(std::int64_t seq, std::int64_t window) {
-  const double s = real(seq), w = real(window);
-  return window < seq ? w - w * (w - 1) / (2 * s) : s / 2;
+double average_reach(double seq, double window) {
+  return window < seq ? window - window * (window - 1) / (2 * seq) : seq / 2;
 }
 
-TokenFlops layer_flops(const Architecture& matrices, LayerKind kind, std::int64_t seq) {
+// A sequence: what each of the decoder's tokens costs, or of the only ones, and each that an encoder reads.
+struct SequenceFlops {
+  explicit SequenceFlops(Lengths lengths)
+      : read(real(lengths.seq)),
+        written(real(lengths.decoder > 0 ? lengths.decoder : lengths.seq)) {}
+  double read, written;  // tokens
+  TokenFlops encoder, decoder;
+};
+
+double per_key(const Architecture& matrices) {
+  return 2 * real(matrices.spec().heads) * real(matrices.head_dim() + matrices.value_dim());
+}
+
+TokenFlops layer_flops(const Architecture& matrices, LayerKind kind, double seq) {
   constexpr double kScan = 7;  // of one element of the state (Megatron-LM)
   const LlmSpec& m = matrices.spec();
   const LayerParameters parameters = matrices.parameters(kind);
   TokenFlops out;
-  out.layers = 2 * (parameters.active() - parameters.norms);
+  out.layers = 2 * (parameters.active() - parameters.norms - parameters.cross_inputs);
   if (kind.mixer == Mixer::attention) {
-    const double per_key = 2 * real(m.heads) * real(matrices.head_dim() + matrices.value_dim());
-    out.attention = per_key * real(seq);
-    const bool whole = m.masked && !kind.windowed;
+    out.attention = per_key(matrices) * seq;
+    const bool whole = (m.masked || kind.encoder) && !kind.windowed;
     out.causal =
-        whole ? out.attention : per_key * average_reach(seq, kind.windowed ? *m.window : seq);
+        whole ? out.attention
+              : per_key(matrices) * average_reach(seq, kind.windowed ? real(*m.window) : seq);
   }
   if (kind.mixer == Mixer::mamba)
     out.scan = kScan * real(m.mamba->heads * m.mamba->head_dim) * real(m.mamba->state);
   return out;
 }
 
-TokenFlops decoder_flops(const Architecture& matrices, std::int64_t seq) {
-  TokenFlops out;
-  for (std::int64_t i = 0; i < matrices.layers(); ++i)
-    out.add(layer_flops(matrices, matrices.layer(i), seq));
+// Of the decoder's tokens, and keys and values of those that the encoder read.
+void add_cross(const Architecture& matrices, LayerKind kind, SequenceFlops& out) {
+  TokenFlops scores;
+  scores.attention = scores.causal = per_key(matrices) * out.read;
+  out.decoder.add(scores);
+  out.encoder.layers += 2 * matrices.parameters(kind).cross_inputs;
+}
+
+SequenceFlops model_flops(const Architecture& matrices, Lengths lengths) {
+  SequenceFlops out(lengths);
+  for (std::int64_t i = 0; i < matrices.layers(); ++i) {
+    const LayerKind kind = matrices.layer(i);
+    if (kind.encoder)
+      out.encoder.add(layer_flops(matrices, kind, out.read));
+    else
+      out.decoder.add(layer_flops(matrices, kind, out.written));
+    if (kind.cross) add_cross(matrices, kind, out);
+  }
   const double dense = matrices.spec().masked ? real(matrices.spec().hidden) : 0;
-  out.output = 2 * real(matrices.spec().hidden) * (real(matrices.spec().vocabulary) + dense);
+  out.decoder.output =
+      2 * real(matrices.spec().hidden) * (real(matrices.spec().vocabulary) + dense);
   return out;
 }
 
 // Of all prediction layers; each has the model's output matrix once more.
-TokenFlops prediction_flops(const Architecture& matrices, std::int64_t seq) {
+TokenFlops prediction_flops(const Architecture& matrices, double seq) {
   const LlmSpec& m = matrices.spec();
   TokenFlops out;
   for (std::int64_t i = 0; i < m.prediction_layers; ++i) {
@@ -76,43 +104,64 @@ TokenFlops prediction_flops(const Architecture& matrices, std::int64_t seq) {
   return out;
 }
 
-}  // namespace
-
-double training_flops(const Architecture& model, FlopsConvention convention, std::int64_t seq,
-                      std::int64_t sequences, bool recompute, bool frozen) {
-  const LlmSpec& m = model.spec();
-  const double tokens = real(seq) * real(sequences);
-  const double weights = frozen ? 2 : 3;  // passes over weights, in forward passes
-  if (convention == FlopsConvention::six_n) return tokens * weights * 2 * model.active();
-  const Architecture matrices = matrices_of(m);
-  TokenFlops token = decoder_flops(matrices, seq);
-  switch (convention) {
-    case FlopsConvention::palm: {
-      const double looked_up = m.tied ? 0 : real(m.vocabulary) * real(m.hidden);
-      return tokens * (weights * 2 * (model.active() - looked_up) + 3 * token.attention);
-    }
-    case FlopsConvention::causal:
-      token.add(prediction_flops(matrices, seq));
-      return tokens * (weights * (token.layers + token.output) + 3 * (token.causal + token.scan));
-    default: {
-      const double again = recompute ? 1 : 0;
-      return tokens * ((weights + again) * token.layers + weights * token.output +
-                       (3 + again) * token.attention);
-    }
+// Parameters that the encoder's tokens use.
+double encoder_parameters(const Architecture& model) {
+  double out = 0;
+  for (std::int64_t i = 0; i < model.layers(); ++i) {
+    const LayerParameters layer = model.parameters(model.layer(i));
+    out += model.layer(i).encoder ? layer.total() : layer.cross_inputs;
   }
+  return out;
 }
 
-double hardware_flops(const Architecture& model, std::int64_t seq, std::int64_t sequences,
+// Both kinds of tokens, each by what it costs one.
+template <class Cost>
+double all_tokens(const SequenceFlops& sequence, std::int64_t sequences, Cost&& cost) {
+  return sequence.written * real(sequences) * cost(sequence.decoder) +
+         sequence.read * real(sequences) * cost(sequence.encoder);
+}
+
+}  // namespace
+
+double training_flops(const Architecture& model, FlopsConvention convention, Lengths lengths,
+                      std::int64_t sequences, bool recompute, bool frozen) {
+  const LlmSpec& m = model.spec();
+  const double weights = frozen ? 2 : 3;  // passes over weights, in forward passes
+  SequenceFlops sequence = model_flops(matrices_of(m), lengths);
+  if (convention == FlopsConvention::six_n || convention == FlopsConvention::palm) {
+    const bool palm = convention == FlopsConvention::palm;
+    const double looked_up = palm && !m.tied ? real(m.vocabulary) * real(m.hidden) : 0;
+    sequence.encoder.layers = encoder_parameters(model);
+    sequence.decoder.layers = model.active() - sequence.encoder.layers - looked_up;
+    return all_tokens(sequence, sequences, [&](const TokenFlops& token) {
+      return weights * 2 * token.layers + (palm ? 3 * token.attention : 0);
+    });
+  }
+  if (convention == FlopsConvention::causal) {
+    sequence.decoder.add(prediction_flops(matrices_of(m), sequence.written));
+    return all_tokens(sequence, sequences, [&](const TokenFlops& token) {
+      return weights * (token.layers + token.output) + 3 * (token.causal + token.scan);
+    });
+  }
+  const double again = recompute ? 1 : 0;
+  return all_tokens(sequence, sequences, [&](const TokenFlops& token) {
+    return (weights + again) * token.layers + weights * token.output +
+           (3 + again) * token.attention;
+  });
+}
+
+double hardware_flops(const Architecture& model, Lengths lengths, std::int64_t sequences,
                       Recompute recompute, bool frozen) {
   const Architecture matrices = matrices_of(model.spec());
-  TokenFlops token = decoder_flops(matrices, seq);
-  token.add(prediction_flops(matrices, seq));
+  SequenceFlops sequence = model_flops(matrices, lengths);
+  sequence.decoder.add(prediction_flops(matrices, sequence.written));
   const double weights = frozen ? 2 : 3;
   const double all_again = recompute == Recompute::full ? 1 : 0;
   const double attention_again = recompute == Recompute::none ? 0 : 1;
-  return real(seq) * real(sequences) *
-         ((weights + all_again) * token.layers + weights * token.output +
-          (3 + attention_again) * token.causal + (3 + all_again) * token.scan);
+  return all_tokens(sequence, sequences, [&](const TokenFlops& token) {
+    return (weights + all_again) * token.layers + weights * token.output +
+           (3 + attention_again) * token.causal + (3 + all_again) * token.scan;
+  });
 }
 
 }  // namespace weft

@@ -11,6 +11,10 @@
 //
 // N: parameters that a token uses. palm leaves out an embedding that is only looked up (not tied); causal and megatron count
 // matrices alone, 6n all.
+//
+// Behind an encoder N is what the encoder's tokens use, for each of them, and what the decoder's use: keys and values of the
+// attention between the two belong to the encoder's tokens. That attention, like the encoder's own, has no mask. The
+// embedding, where it counts, counts with the decoder's tokens.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +24,18 @@
 
 namespace weft {
 
+// Tokens of one sequence. Behind an encoder `seq` is what the encoder reads, `decoder` what the decoder writes; 0: as many.
+struct Lengths {
+  std::int64_t seq = 0, decoder = 0;
+  Lengths(std::int64_t tokens, std::int64_t written = 0) : seq(tokens), decoder(written) {}
+};
+
 // `sequences` of `seq` tokens each. `recompute` matters to megatron alone. `frozen`: weights get no gradient (LoRA), which
 // leaves two thirds of what they cost.
-double training_flops(const Architecture& model, FlopsConvention convention, std::int64_t seq,
+double training_flops(const Architecture& model, FlopsConvention convention, Lengths lengths,
                       std::int64_t sequences, bool recompute, bool frozen = false);
 // What the hardware really multiplies: causal attention within its window, recompute included.
-double hardware_flops(const Architecture& model, std::int64_t seq, std::int64_t sequences,
+double hardware_flops(const Architecture& model, Lengths lengths, std::int64_t sequences,
                       Recompute recompute, bool frozen = false);
 
 }  // namespace weft

@@ -289,6 +289,12 @@ std::unique_ptr<ModelledJob> make_inference(const JobSite& site, Diagnostics& ou
   if (spec.model.masked)
     out.error(spec.place_of("/model"), spec.pointer + "/model",
               "the model fills gaps, it writes no answers", "give a model with a decoder");
+  if (model.has_encoder())
+    out.error(
+        spec.place_of("/model"), spec.pointer + "/model",
+        "not yet: answers of a model with an encoder, which keeps keys and values of its input "
+        "beside those of what it writes",
+        "give a model with a decoder alone, or ask for \"kind\": \"training\"");
   check_plan(model, spec, out);
   check_kernels(gpu, spec.software, spec.dtype, site.spec.place, site.spec.pointer, out);
   if (out.error_count() != before) return nullptr;

@@ -69,18 +69,59 @@ void LayerWriter::latent_in_back() {
   if (w_.weights()) w_.weight_gradient({s_.local, s_.hidden, compressed});
 }
 
+// ---- behind an encoder
+
+Linear LayerWriter::cross_queries() const {
+  return linear(s_.hidden, heads_ * real(model_.head_dim()));
+}
+
+Linear LayerWriter::cross_keys() const {
+  return {s_.encoder_tokens(), s_.hidden, kv_heads_ * real(model_.head_dim() + model_.value_dim())};
+}
+
+void LayerWriter::join() {
+  norm(s_.encoder_local() * s_.hidden);
+  embedding();
+}
+
+void LayerWriter::join_back() {
+  embedding();
+  norm_back(s_.encoder_local() * s_.hidden);
+}
+
+void LayerWriter::cross(LayerKind kind) {
+  norm(s_.local * s_.hidden);
+  w_.column({cross_queries()}, s_.hidden);
+  w_.column({cross_keys()}, s_.hidden * s_.encoder_seq / s_.seq);  // per token of the decoder
+  core(kind, false, true);
+  w_.row({attention_row()});
+  add();
+}
+
+// The gradient of the encoder's output is added to that of the layers behind.
+void LayerWriter::cross_back(LayerKind kind, bool selective) {
+  add_back();
+  w_.row_back({attention_row()});
+  core_back(kind, selective, true);
+  w_.column_back({cross_keys()}, s_.hidden * s_.encoder_seq / s_.seq);
+  if (w_.inputs()) w_.memory(s_.encoder_local() * s_.hidden, 3);
+  w_.column_back({cross_queries()}, s_.hidden);
+  norm_back(s_.local * s_.hidden);
+}
+
 // ---- the core
 
-AttentionCall LayerWriter::core_call(bool windowed, bool backward) const {
+AttentionCall LayerWriter::core_call(LayerKind kind, bool backward, bool cross) const {
   AttentionCall call;
   call.batch = s_.batch;
-  call.queries = call.keys = s_.seq;
+  call.queries = s_.seq;
+  call.keys = cross ? s_.encoder_seq : s_.seq;
   call.heads = heads_;
   call.kv_heads = kv_heads_;
   call.head_dim = real(model_.head_dim());
   call.value_dim = real(model_.value_dim());
-  call.window = windowed ? real(spec_.window.value_or(0)) : 0;
-  call.causal = !spec_.masked;
+  call.window = kind.windowed ? real(spec_.window.value_or(0)) : 0;
+  call.causal = !spec_.masked && !kind.encoder && !cross;
   call.backward = backward;
   call.kernel = training_.software.attention;
   return call;
@@ -88,8 +129,8 @@ AttentionCall LayerWriter::core_call(bool windowed, bool backward) const {
 
 // Context parallel ranks hold the first and the last of 2 cp pieces, and so on inwards: all have the same share of the causal
 // half. A ring meets it in cp parts; ulysses has whole sequences of fewer heads.
-void LayerWriter::core(bool windowed, bool backward) {
-  AttentionCall call = core_call(windowed, backward);
+void LayerWriter::core(LayerKind kind, bool backward, bool cross) {
+  AttentionCall call = core_call(kind, backward, cross);
   const ContextParallel context = training_.plan.context;
   w_.open();
   core_step_ = w_.here();
@@ -116,6 +157,12 @@ void LayerWriter::core(bool windowed, bool backward) {
   w_.attention(call, parts);
   if (parts > 1) w_.memory((parts - 1) * s_.tokens * heads_ * call.value_dim, kMerge);
   w_.open();
+}
+
+void LayerWriter::core_back(LayerKind kind, bool selective, bool cross) {
+  if (!w_.inputs()) return;
+  if (selective) core(kind, false, cross);
+  core(kind, true, cross);
 }
 
 // Keys and values go around; going back their gradients go with them.

@@ -19,16 +19,21 @@ double LayerPass::flops() const {
 
 LayerPasses::LayerPasses(const Architecture& model, const TrainingSpec& training,
                          const KernelTimes& kernels)
-    : model_(model), training_(training), kernels_(kernels), sizes_(model, training) {}
+    : model_(model),
+      training_(training),
+      kernels_(kernels),
+      sizes_(model, training),
+      encoder_sizes_(model, training, true) {}
 
 LayerPass LayerPasses::layer(LayerKind kind, PassKind pass, bool recomputes) const {
-  LayerWriter writer(model_, training_, sizes_, kernels_, pass);
+  LayerWriter writer(model_, training_, kind.encoder ? encoder_sizes_ : sizes_, kernels_, pass);
   writer.layer(kind, recomputes);
   return writer.finish();
 }
 
 LayerPass LayerPasses::embedding(PassKind pass) const {
-  LayerWriter writer(model_, training_, sizes_, kernels_, pass);
+  const PassSizes& sizes = model_.has_encoder() ? encoder_sizes_ : sizes_;
+  LayerWriter writer(model_, training_, sizes, kernels_, pass);
   writer.embedding();
   return writer.finish();
 }

@@ -63,8 +63,8 @@ class LayerPasses {
 
   // Layers of one kind are alike; `recomputes`: this layer is one of those that recompute.
   LayerPass layer(LayerKind kind, PassKind pass, bool recomputes) const;
-  LayerPass embedding(PassKind pass) const;
-  LayerPass loss(PassKind pass) const;  // output matrix, softmax, cross entropy
+  LayerPass embedding(PassKind pass) const;  // of the tokens that the first layer reads
+  LayerPass loss(PassKind pass) const;       // output matrix, softmax, cross entropy
   // The optimizer's step over so many parameters of one rank, its gradient norm included.
   double optimizer_s(double parameters) const;
 
@@ -72,7 +72,7 @@ class LayerPasses {
   const Architecture& model_;
   const TrainingSpec& training_;
   const KernelTimes& kernels_;
-  PassSizes sizes_;
+  PassSizes sizes_, encoder_sizes_;
 };
 
 }  // namespace weft

@@ -25,10 +25,14 @@ LayerWriter::LayerWriter(const Architecture& model, const TrainingSpec& training
 // ---- a layer
 
 void LayerWriter::layer(LayerKind kind, bool recomputes) {
-  if (w_.forward()) return layer_forward(kind);
+  if (w_.forward()) {
+    if (kind.joins()) join();
+    return layer_forward(kind);
+  }
   const Recompute recompute = recomputes ? training_.plan.recompute : Recompute::none;
   if (recompute == Recompute::full && w_.inputs()) layer_forward(kind);
   layer_back(kind, recompute == Recompute::selective);
+  if (kind.joins()) join_back();
 }
 
 void LayerWriter::layer_forward(LayerKind kind) {
@@ -38,7 +42,7 @@ void LayerWriter::layer_forward(LayerKind kind) {
     norm(s_.local * s_.hidden);
     w_.column({attention_columns(), mlp_columns(inner)}, s_.hidden);
     shape_heads();
-    core(kind.windowed, false);
+    core(kind, false);
     activation(s_.tokens, inner / s_.tp, false);
     w_.row({attention_row(), mlp_row(inner)});
     add();
@@ -47,10 +51,11 @@ void LayerWriter::layer_forward(LayerKind kind) {
   }
   if (attends) {
     attention_in();
-    core(kind.windowed, false);
+    core(kind, false);
     w_.row({attention_row()});
     add();
   }
+  if (kind.cross) cross(kind);
   if (kind.mixer == Mixer::mamba) mamba();
   if (kind.feed_forward == FeedForward::dense) {
     norm(s_.local * s_.hidden);
@@ -62,17 +67,12 @@ void LayerWriter::layer_forward(LayerKind kind) {
 
 void LayerWriter::layer_back(LayerKind kind, bool selective) {
   const bool attends = kind.mixer == Mixer::attention;
-  const auto core_back = [&] {
-    if (!w_.inputs()) return;
-    if (selective) core(kind.windowed, false);
-    core(kind.windowed, true);
-  };
   if (spec_.parallel_block && attends && kind.feed_forward == FeedForward::dense) {
     const double inner = real(spec_.intermediate);
     add_back();
     w_.row_back({attention_row(), mlp_row(inner)});
     activation(s_.tokens, inner / s_.tp, true);
-    core_back();
+    core_back(kind, selective);
     if (w_.inputs()) shape_heads();
     w_.column_back({attention_columns(), mlp_columns(inner)}, s_.hidden);
     norm_back(s_.local * s_.hidden);
@@ -84,11 +84,12 @@ void LayerWriter::layer_back(LayerKind kind, bool selective) {
     mlp_back(real(spec_.intermediate));
     norm_back(s_.local * s_.hidden);
   }
+  if (kind.cross) cross_back(kind, selective);
   if (kind.mixer == Mixer::mamba) mamba_back();
   if (attends) {
     add_back();
     w_.row_back({attention_row()});
-    core_back();
+    core_back(kind, selective);
     attention_in_back();
   }
   if (exchange_pending_) exchange_tokens(false, experts_step_);

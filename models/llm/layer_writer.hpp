@@ -2,6 +2,7 @@
 // What a layer of each kind does in a pass: attention over heads or latent vectors, Mamba, MLP, experts, the two ends of the model.
 //
 //   attention  norm, column (queries, keys, values), rotation, core, row, add          latent: see latent_in
+//   cross      behind an encoder: norm, column of queries, column of keys and values over the encoder's tokens, core, row, add
 //   MLP        norm, column, activation, row, add
 //   experts    norm, router, dispatch over ep, gather over etp, grouped products, scatter, combine, add; shared experts as an MLP
 //   parallel   one norm, one gather, both, one scatter
@@ -39,10 +40,17 @@ class LayerWriter {
   void latent_in();
   void latent_in_back();
   void shape_heads();  // rotation and norms of heads, in both directions
-  void core(bool windowed, bool backward);
+  void core(LayerKind kind, bool backward, bool cross = false);
   void exchange_keys(bool backward, double share);
   void exchange_heads(bool into, bool backward);
-  AttentionCall core_call(bool windowed, bool backward) const;
+  AttentionCall core_call(LayerKind kind, bool backward, bool cross) const;
+
+  // Behind an encoder: its last norm and the embedding of the decoder's tokens, then attention to its output in every layer.
+  void join();
+  void join_back();
+  void cross(LayerKind kind);
+  void cross_back(LayerKind kind, bool selective);
+  void core_back(LayerKind kind, bool selective, bool cross = false);
 
   void mamba();
   void mamba_back();
@@ -63,6 +71,8 @@ class LayerWriter {
 
   Linear linear(double in, double out) const { return {s_.tokens, in, out}; }
   Linear attention_columns() const;
+  Linear cross_queries() const;
+  Linear cross_keys() const;
   Linear attention_row() const;
   Linear mlp_columns(double inner) const;
   Linear mlp_row(double inner) const;

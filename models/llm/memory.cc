@@ -26,6 +26,11 @@ double adapters(const Architecture& model, const PlanSpec& plan, LayerKind kind,
                  keys = real(model.kv_heads() * (model.head_dim() + model.value_dim()));
     ends += hidden + query + keys + query + hidden;
   }
+  if (kind.cross) {  // queries, keys and values, output: three pairs
+    const double query = real(m.heads * model.head_dim()),
+                 keys = real(model.kv_heads() * (model.head_dim() + model.value_dim()));
+    ends += 3 * hidden + 2 * query + keys;
+  }
   if (kind.feed_forward == FeedForward::dense)
     ends += 2 * hidden + (inputs + 1) * real(m.intermediate);
   if (kind.feed_forward == FeedForward::experts)
@@ -137,6 +142,8 @@ class StageMemory {
       at_work = std::max(at_work, activations_.gradients(kind) + (again > 0 ? whole : 0));
     }
     if (holds(&Chunk::embedding)) kept += activations_.embedding();
+    if (std::ranges::any_of(groups_, [](const LayerCount& group) { return group.kind.cross; }))
+      kept += activations_.encoded();
     const double loss = holds(&Chunk::loss) ? activations_.loss() : 0;
     const double passes = in_flight() * kept / real(static_cast<std::int64_t>(chunks_.size())) +
                           std::max(at_work, loss) + (holds(&Chunk::loss) ? prediction() : 0);
@@ -153,9 +160,10 @@ class StageMemory {
   void buffers() {
     if (plan_.sharded()) use_.buffers += gathered();
     if (replicas_ > 1) use_.buffers += 2 * plan_.bucket.value();
-    if (stages_ > 1) use_.buffers += 4 * activations_.boundary();
+    if (stages_ > 1) use_.buffers += 4 * activations_.boundary(chunks_.back());
     if (plan_.tp > 1 && plan_.sp)
-      use_.buffers += 2 * activations_.boundary() * real(plan_.tp);  // gathered sequences
+      use_.buffers +=
+          2 * activations_.boundary(chunks_.back()) * real(plan_.tp);  // gathered sequences
     if (plan_.cp > 1)
       use_.buffers += 2 * model_.kv_bytes_per_token(2) / real(model_.layers()) *
                       real(training_.seq * plan_.micro_batch) / real(plan_.cp * plan_.tp);
@@ -196,7 +204,7 @@ class StageMemory {
 
 StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind) {
   const LayerParameters p = model.parameters(kind);
-  return {(p.mixer + p.dense + p.shared) / real(plan.tp) + p.router + p.norms,
+  return {(p.mixer + p.cross + p.dense + p.shared) / real(plan.tp) + p.router + p.norms,
           p.experts / real(plan.ep * plan.expert_tp())};
 }
 
@@ -206,12 +214,13 @@ StageParameters end_parameters(const Architecture& model, const PlanSpec& plan, 
   const double tp = real(plan.tp);
   StageParameters out;
   if (chunk.embedding) out.dense += model.embedding() / tp;
+  const double matrix = real(m.vocabulary) * real(m.hidden) / tp;
+  if (chunk.joins && !stage_has_embedding) out.dense += matrix;
   if (!chunk.loss) return out;
-  const bool copy = m.tied && !stage_has_embedding;
-  out.dense +=
-      (copy ? real(m.vocabulary) * real(m.hidden) : model.output()) / tp + model.final_norm();
+  const bool copy = m.tied && !stage_has_embedding && !chunk.joins;
+  out.dense += (copy ? matrix : model.output() / tp) + model.head();
   for (std::int64_t i = 0; i < m.prediction_layers; ++i) {
-    out.dense += 2 * real(m.hidden) * real(m.hidden) / tp + 3 * model.final_norm();
+    out.dense += 2 * real(m.hidden) * real(m.hidden) / tp + 3 * model.norm();
     for (const LayerKind kind : model.prediction_kinds())
       out.add(layer_parameters(model, plan, kind));
   }

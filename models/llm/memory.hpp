@@ -40,8 +40,8 @@ struct StageParameters {
   }
 };
 StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind);
-// Of the embedding and output on a chunk, and of what predicts further tokens. A tied output is a copy on a stage without the
-// embedding.
+// Of the embedding and output on a chunk, and of what predicts further tokens. A tied output, and the embedding of a
+// decoder behind an encoder, are copies on a stage without the embedding.
 StageParameters end_parameters(const Architecture& model, const PlanSpec& plan, const Chunk& chunk,
                                bool stage_has_embedding);
 StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,

@@ -8,7 +8,8 @@ namespace weft {
 
 // What one rank works on in one pass of a micro-batch.
 struct PassSizes {
-  PassSizes(const Architecture& model, const TrainingSpec& training);
+  // Of the encoder's layers, or of all others.
+  PassSizes(const Architecture& model, const TrainingSpec& training, bool encoder = false);
   double batch, seq, hidden;
   double tp, cp, ep, etp;
   bool sp;
@@ -22,6 +23,9 @@ struct PassSizes {
   double lora;        // rank of the adapters; 0: all weights are trained
   OverlapSpec overlap;
   double gradient_bytes;  // moved per element of a weight's gradient
+  double encoder_seq;     // of the encoder before these layers; 0: none
+  double encoder_tokens() const { return batch * encoder_seq; }
+  double encoder_local() const { return sp ? encoder_tokens() / tp : encoder_tokens(); }
 };
 
 }  // namespace weft

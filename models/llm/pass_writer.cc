@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/llm/plan.hpp"
+
 namespace weft {
 namespace {
 
@@ -11,9 +13,9 @@ bool below_16_bits(Precision precision) { return bytes_of(precision) < 2; }
 
 }  // namespace
 
-PassSizes::PassSizes(const Architecture& model, const TrainingSpec& training)
+PassSizes::PassSizes(const Architecture& model, const TrainingSpec& training, bool encoder)
     : batch(real(training.plan.micro_batch)),
-      seq(real(training.seq)),
+      seq(real(encoder ? training.seq : decoder_tokens(model, training))),
       hidden(real(model.spec().hidden)),
       tp(real(training.plan.tp)),
       cp(real(training.plan.cp)),
@@ -30,7 +32,8 @@ PassSizes::PassSizes(const Architecture& model, const TrainingSpec& training)
       exact(below_16_bits(compute) ? Precision::bf16 : compute),
       lora(real(training.lora_rank.value_or(0))),
       overlap(training.plan.overlap),
-      gradient_bytes(2 * bytes_of(training.dtype.grad)) {}
+      gradient_bytes(2 * bytes_of(training.dtype.grad)),
+      encoder_seq(model.has_encoder() && !encoder ? real(training.seq) : 0) {}
 
 PassWriter::PassWriter(const PassSizes& sizes, const KernelTimes& kernels, PassKind pass)
     : sizes_(sizes), kernels_(kernels), pass_(pass) {

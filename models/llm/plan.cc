@@ -69,6 +69,7 @@ class Rules {
     sharding();
     experts();
     recompute();
+    encoder();
     const bool stages_fit = stages();
     if (dp_ > 0) {
       expert_ranks();
@@ -298,6 +299,24 @@ class Rules {
                                model_.layers()),
                    "leave it out to recompute all of them"};
          });
+  }
+
+  // Of what Megatron-LM does not run with an encoder and a decoder either.
+  void encoder() {
+    if (!model_.has_encoder()) return;
+    const auto without = [&](bool unset, std::string_view key, std::string_view what) {
+      need(unset, key, [&]() -> Words {
+        return {fmt::format("not yet: {} of a model with an encoder", what), "leave it out"};
+      });
+    };
+    without(plan_.cp == 1, "/plan/cp", "context parallel ranks");
+    without(plan_.vpp == 1, "/plan/vpp", "chunks of layers");
+    without(plan_.schedule != PipelineSchedule::dualpipe, "/plan/schedule", "two directions");
+    const std::int64_t written = decoder_tokens(model_, spec_);
+    need(!plan_.sp || written % plan_.tp == 0, "/decoder_seq", [&]() -> Words {
+      return {fmt::format("{} tokens of the decoder do not divide by tp {}", written, plan_.tp),
+              fmt::format("\"decoder_seq\": {}, or \"sp\": false", multiples(written, plan_.tp))};
+    });
   }
 
   bool stages() {

@@ -22,6 +22,8 @@ void check_plan(const Architecture& model, TrainingSpec& spec, Diagnostics& out)
 // The same without words, for searches: true when legal, with dp filled in.
 bool legal_plan(const Architecture& model, TrainingSpec& spec);
 
+// Of one sequence: what a decoder behind an encoder writes, and all of it without one.
+std::int64_t decoder_tokens(const Architecture& model, const TrainingSpec& spec);
 std::int64_t micro_batches(const TrainingSpec& spec);  // per replica and step
 std::int64_t expert_replicas(const PlanSpec& plan);  // ranks of a stage that hold the same experts
 
@@ -63,13 +65,19 @@ class RankLayout {
 // Layers of one chunk of one stage.
 struct Chunk {
   std::int64_t first = 0, count = 0;
+  bool embeds() const { return embedding || joins; }
   bool embedding = false, loss = false;
+  bool joins = false;  // begins a decoder behind an encoder, which embeds its tokens too
   bool operator==(const Chunk&) const = default;
 };
 // [stage][chunk], chunk c of stage s follows chunk c of stage s-1; chunk 0 of stage 0 has the embedding. DualPipe: chunk 0
 // of stage s holds the layers of stage s, chunk 1 those of stage pp-1-s.
 using StageLayout = std::vector<std::vector<Chunk>>;
 StageLayout stage_layout(const Architecture& model, const PlanSpec& plan, Diagnostics& out);
+
+// Stages that hold a copy of the embedding, whose gradients they add up: the first, that of a tied output, that which begins a
+// decoder behind an encoder.
+std::vector<std::int64_t> embedding_stages(const Architecture& model, const StageLayout& layout);
 
 // Layers that are alike, in the order of the first of each kind.
 struct LayerCount {

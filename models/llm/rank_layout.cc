@@ -6,6 +6,10 @@
 
 namespace weft {
 
+std::int64_t decoder_tokens(const Architecture& model, const TrainingSpec& spec) {
+  return model.has_encoder() && spec.decoder_seq > 0 ? spec.decoder_seq : spec.seq;
+}
+
 std::int64_t micro_batches(const TrainingSpec& spec) {
   return spec.global_batch / (spec.plan.dp.value_or(1) * spec.plan.micro_batch);
 }

@@ -61,7 +61,9 @@ class Search {
 
   void experts() {
     const bool fixed_sp = limits_.fixed.contains("sp");
-    if (!fixed_sp) plan_.sp = plan_.tp > 1 && spec_.seq % (plan_.tp * plan_.cp) == 0;
+    if (!fixed_sp)
+      plan_.sp = plan_.tp > 1 && spec_.seq % (plan_.tp * plan_.cp) == 0 &&
+                 decoder_tokens(model_, spec_) % plan_.tp == 0;
     const auto& experts = model_.spec().experts;
     const std::int64_t count = experts ? experts->count : 1;
     each(plan_.ep, "ep", divisors(count, spec_.gpus), [&] {

@@ -116,7 +116,9 @@ StageLayout stage_layout(const Architecture& model, const PlanSpec& plan, Diagno
   StageLayout layout(stages);
   std::int64_t first = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    layout[i % stages].push_back({first, counts[i], i == 0, i + 1 == counts.size()});
+    const std::int64_t join = model.spec().encoder_layers;
+    const bool joins = join > 0 && first <= join && join < first + counts[i];
+    layout[i % stages].push_back({first, counts[i], i == 0, i + 1 == counts.size(), joins});
     first += counts[i];
   }
   if (plan.schedule != PipelineSchedule::dualpipe) return layout;
@@ -124,6 +126,16 @@ StageLayout stage_layout(const Architecture& model, const PlanSpec& plan, Diagno
   for (std::size_t s = 0; s < stages; ++s)
     both[s] = {layout[s].front(), layout[stages - 1 - s].front()};
   return both;
+}
+
+std::vector<std::int64_t> embedding_stages(const Architecture& model, const StageLayout& layout) {
+  std::vector<std::int64_t> out;
+  for (std::size_t s = 0; s < layout.size(); ++s) {
+    const bool tied = model.spec().tied && s + 1 == layout.size();
+    if (s == 0 || tied || std::ranges::any_of(layout[s], &Chunk::joins))
+      out.push_back(static_cast<std::int64_t>(s));
+  }
+  return out;
 }
 
 std::vector<LayerCount> count_layers(const Architecture& model, const std::vector<Chunk>& chunks) {

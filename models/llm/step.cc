@@ -28,8 +28,11 @@ StepBuilder::StepBuilder(StepInputs inputs)
       chunks_(static_cast<std::int64_t>(in_.layout.front().size())),
       micro_batches_(micro_batches(in_.training)),
       entry_(pipeline_entry(in_.training.plan.schedule)),
-      shape_{stages_, chunks_, micro_batches_},
-      boundary_(Activations(in_.model, in_.training).boundary()) {
+      shape_{stages_, chunks_, micro_batches_} {
+  const Activations activations(in_.model, in_.training);
+  for (const std::vector<Chunk>& chunks : in_.layout)
+    boundaries_.push_back(activations.boundary(chunks.back()));
+  embedding_stages_ = embedding_stages(in_.model, in_.layout);
   split_classes();
   for (const auto& members : classes_) {
     for (std::int64_t stage = 0; stage < stages_; ++stage) {
@@ -96,8 +99,10 @@ std::vector<Lockstep::Group> StepBuilder::groups(const Call& call) const {
   const auto visit = [&](std::int64_t tp, std::int64_t cp, std::int64_t dp) {
     const RankLayout::At at{tp, cp, dp, call.stage};
     if (call.dimension == Dimension::embed) {
-      add({in_.ranks.rank(at), in_.ranks.rank({tp, cp, dp, stages_ - 1})});
-      return;
+      std::vector<std::int64_t> copies;
+      for (const std::int64_t stage : embedding_stages_)
+        copies.push_back(in_.ranks.rank({tp, cp, dp, stage}));
+      return add(copies);
     }
     std::vector<std::int64_t> ranks = call.dimension == Dimension::tp   ? in_.ranks.tp_group(at)
                                       : call.dimension == Dimension::cp ? in_.ranks.cp_group(at)
@@ -287,7 +292,7 @@ void StepBuilder::run_forward(const SlotAt& at, const Chunk& chunk) {
     }
     early_.erase(early);
   }
-  if (chunk.embedding || chunk.loss) gather(at.stage, ends_of(at.stage, chunk), kForward);
+  if (chunk.embeds() || chunk.loss) gather(at.stage, ends_of(at.stage, chunk), kForward);
   if (chunk.embedding) run_pass(at.stage, in_.passes.embedding(PassKind::forward), kForward);
   for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer) {
     gather(at.stage, parameters_of(layer), kForward);
@@ -382,9 +387,10 @@ void StepBuilder::receive(const SlotAt& at) {
       stream = barrier({ready, arrived}, label_of(Dimension::pp));
     }
     if (!in_.training.plan.scatters()) continue;
-    count(Dimension::tp, CollectiveKind::all_gather, boundary_);
+    const double bytes = boundary(source->stage, at.stage);
+    count(Dimension::tp, CollectiveKind::all_gather, bytes);
     stream = communicate(
-        {c, false, at.stage, Dimension::tp, Call::Over::all, CollectiveKind::all_gather, boundary_},
+        {c, false, at.stage, Dimension::tp, Call::Over::all, CollectiveKind::all_gather, bytes},
         {stream});
   }
 }
@@ -393,7 +399,7 @@ void StepBuilder::send(const SlotAt& at) {
   const auto next = consumers_.find(at);
   if (next == consumers_.end()) return;
   const PlanSpec& plan = in_.training.plan;
-  const double bytes = boundary_ / (plan.scatters() ? real(plan.tp) : 1);
+  const double bytes = boundary(at.stage, next->second) / (plan.scatters() ? real(plan.tp) : 1);
   const bool forward = at.slot.work == PipelineSlot::Work::forward;
   for (std::size_t c = 0; c < classes_.size(); ++c) {
     const std::size_t t = timeline(c, at.stage);

@@ -12,6 +12,7 @@
 // Where the time went is read off the compute stream afterwards: it worked, or it waited for what ended its gap.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -102,6 +103,9 @@ class StepBuilder {
   void split_classes();
   std::vector<Lockstep::Group> groups(const Call& call) const;
   double slowness_of(std::int64_t replica, std::int64_t stage) const;
+  double boundary(std::int64_t a, std::int64_t b) const {
+    return boundaries_[static_cast<std::size_t>(std::min(a, b))];
+  }
   StageParameters parameters_of(std::int64_t layer) const;
   StageParameters parameters_of(std::int64_t stage, const Chunk& chunk) const;
   StageParameters ends_of(std::int64_t stage, const Chunk& chunk) const;  // embedding, output
@@ -136,7 +140,8 @@ class StepBuilder {
   std::int64_t stages_, chunks_, micro_batches_;
   const PipelineEntry& entry_;
   PipelineShape shape_;
-  double boundary_;                                 // bytes of one hidden vector per token
+  std::vector<double> boundaries_;                  // bytes from a stage to the next one
+  std::vector<std::int64_t> embedding_stages_;      // that hold a copy of the embedding
   std::vector<std::vector<std::int64_t>> classes_;  // replicas
   std::vector<Timeline> timelines_;
   std::vector<Streams> streams_;

@@ -146,19 +146,22 @@ void StepBuilder::finish_step() {
       streams.compute = barrier({computed[c], streams.reduce}, label_of(Dimension::dp));
     }
   }
-  if (in_.model.spec().tied && stages_ > 1) {
+  if (embedding_stages_.size() > 1) {
     std::vector<OpId> start;
-    for (std::size_t c = 0; c < classes_.size(); ++c)
-      start.push_back(
-          barrier({streams_[timeline(c, 0)].compute, streams_[timeline(c, stages_ - 1)].compute},
-                  label_of(Dimension::embed)));
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      std::vector<OpId> computed;
+      for (const std::int64_t s : embedding_stages_)
+        computed.push_back(streams_[timeline(c, s)].compute);
+      start.push_back(barrier(computed, label_of(Dimension::embed)));
+    }
     const double bytes = in_.model.embedding() / static_cast<double>(plan.tp) *
                          bytes_of(in_.training.dtype.reduced());
-    bytes_[label_of(Dimension::embed)] += 2 * bytes / static_cast<double>(stages_);
+    bytes_[label_of(Dimension::embed)] +=
+        2 * real(std::ssize(embedding_stages_) - 1) * bytes / static_cast<double>(stages_);
     const OpId done = communicate(
         {0, true, 0, Dimension::embed, Call::Over::all, CollectiveKind::all_reduce, bytes}, start);
     for (std::size_t c = 0; c < classes_.size(); ++c) {
-      for (const std::int64_t s : {std::int64_t{0}, stages_ - 1}) {
+      for (const std::int64_t s : embedding_stages_) {
         OpId& compute = streams_[timeline(c, s)].compute;
         compute = barrier({compute, done}, label_of(Dimension::embed));
       }

@@ -109,13 +109,13 @@ void TrainingJob::report(const Executor& executor, const Report&, JobReport& out
   const double steps = real(training_.steps.measure);
   const double step = (end - start).seconds() / steps;
   const std::int64_t sequences = training_.global_batch;
-  const double tokens = static_cast<double>(sequences * training_.seq);
+  const std::int64_t decoded = model_.has_encoder() ? decoder_tokens(model_, training_) : 0;
+  const double tokens = static_cast<double>(sequences * (training_.seq + decoded));
   const double gpus = static_cast<double>(training_.gpus);
   const bool full = training_.plan.recompute == Recompute::full;
-  const double model_flops =
-      training_flops(model_, training_.flops, training_.seq, sequences, full);
-  const double hardware =
-      hardware_flops(model_, training_.seq, sequences, training_.plan.recompute);
+  const Lengths lengths(training_.seq, decoded);
+  const double model_flops = training_flops(model_, training_.flops, lengths, sequences, full);
+  const double hardware = hardware_flops(model_, lengths, sequences, training_.plan.recompute);
   const double peak = kernels_.peak_flops(training_.dtype.compute);
 
   // All replicas' mean; a class counts as often as it has members.

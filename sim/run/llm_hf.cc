@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/llm_hf.hpp"
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
+
+#include "sim/run/llm_hf_keys.hpp"
 
 namespace weft {
 namespace {
@@ -15,20 +19,23 @@ using Keys = std::initializer_list<std::string_view>;
 constexpr std::int64_t kMost =
     100'000'000;  // of any count in the file: products of three stay below 2^80
 
+using Names = std::set<std::string, std::less<>>;
+
 class HfConfig {
  public:
-  HfConfig(const Json& json, const std::string& pointer, Diagnostics& out)
-      : json_(json), pointer_(pointer), out_(out) {}
+  // `read` gathers the keys that are asked for.
+  HfConfig(const Json& json, std::string pointer, Names& read, Diagnostics& out)
+      : json_(json), pointer_(std::move(pointer)), read_(read), out_(out) {}
 
   // The first of `keys` that is there; null counts as absent.
   std::optional<std::int64_t> find(Keys keys) const {
     for (const std::string_view key : keys) {
-      const Json* value = json_.find(key);
+      const Json* value = find_json(key);
       if (value == nullptr || value->kind == Json::Kind::null) continue;
       if (value->kind == Json::Kind::integer && value->integer >= 0 && value->integer <= kMost)
         return value->integer;
-      out_.error(value->place, pointer_ + "/" + std::string(key),
-                 fmt::format("{} is no count from 0 to {}", key, kMost));
+      out_.error(value->place, at(key), fmt::format("{} is no count from 0 to {}", key, kMost),
+                 "write a whole number");
       return std::nullopt;
     }
     return std::nullopt;
@@ -39,29 +46,54 @@ class HfConfig {
     const auto value = find(keys);
     if (value && *value > 0) return *value;
     if (out_.error_count() == before)
-      out_.error(json_.place, pointer_,
-                 fmt::format("the key \"{}\" is missing or 0", *keys.begin()),
-                 "give the config.json of a language model with a decoder");
+      out_.error(
+          json_.place, pointer_, fmt::format("the key \"{}\" is missing or 0", *keys.begin()),
+          fmt::format("add \"{}\", if this is the config.json of a language model", *keys.begin()));
     return 1;
   }
   bool flag(std::string_view key, bool otherwise = false) const {
-    const Json* value = json_.find(key);
-    return value != nullptr && value->kind == Json::Kind::boolean ? value->boolean : otherwise;
+    const Json* value = find_json(key);
+    if (value == nullptr || value->kind == Json::Kind::null) return otherwise;
+    if (value->kind != Json::Kind::boolean)
+      out_.error(value->place, at(key), fmt::format("{} is neither true nor false", key),
+                 "write true or false");
+    return value->boolean;
   }
   std::string text(std::string_view key) const {
-    const Json* value = json_.find(key);
-    return value != nullptr && value->is_string() ? value->text : std::string{};
+    const Json* value = find_json(key);
+    if (value == nullptr || value->kind == Json::Kind::null) return {};
+    if (!value->is_string())
+      out_.error(value->place, at(key), fmt::format("{} is no text", key), "write it in quotes");
+    return value->text;
   }
-  const Json* find_json(std::string_view key) const { return json_.find(key); }
+  std::string required_text(std::string_view key) const {
+    const std::size_t before = out_.error_count();
+    std::string value = text(key);
+    if (value.empty() && out_.error_count() == before)
+      out_.error(json_.place, pointer_, fmt::format("the key \"{}\" is missing", key),
+                 fmt::format("add \"{}\"", key));
+    return value;
+  }
+  const Json* find_json(std::string_view key) const {
+    read_.emplace(key);
+    return json_.find(key);
+  }
   HfConfig inner(std::string_view key) const {
     static const Json kNone = Json::object();
+    const Json* value = find_json(key);
+    return {value != nullptr ? *value : kNone, at(key), read_, out_};
+  }
+  std::string at(std::string_view key) const { return pointer_ + "/" + std::string(key); }
+  void error(std::string_view key, std::string fact, std::string cure) const {
     const Json* value = json_.find(key);
-    return {value != nullptr ? *value : kNone, pointer_, out_};
+    out_.error(value != nullptr ? value->place : json_.place, value != nullptr ? at(key) : pointer_,
+               std::move(fact), std::move(cure));
   }
 
  private:
   const Json& json_;
-  const std::string& pointer_;
+  std::string pointer_;
+  Names& read_;
   Diagnostics& out_;
 };
 
@@ -116,7 +148,7 @@ void read_mixtral(const HfConfig& c, LlmSpec& m) {
 
 void read_qwen2(const HfConfig& c, LlmSpec& m) {
   read_llama(c, m);
-  m.qkv_bias = true;
+  m.qkv_bias = c.flag("qkv_bias", true);
 }
 
 void read_qwen2_moe(const HfConfig& c, LlmSpec& m) {
@@ -141,6 +173,7 @@ void read_qwen3_moe(const HfConfig& c, LlmSpec& m) {
 void read_deepseek(const HfConfig& c, LlmSpec& m) {
   read_decoder(c, m);
   m.intermediate = c.required({"intermediate_size"});
+  c.count({"num_key_value_heads"});  // of no meaning here
   m.prediction_layers = c.count({"num_nextn_predict_layers"});
   m.latent = LatentAttention{.q_rank = c.count({"q_lora_rank"}),
                              .kv_rank = c.required({"kv_lora_rank"}),
@@ -161,8 +194,9 @@ void read_deepseek_v3(const HfConfig& c, LlmSpec& m) {
 void read_gpt_oss(const HfConfig& c, LlmSpec& m) {
   read_decoder(c, m);
   read_grouped_heads(c, m);
-  read_window(c, m);
-  m.qkv_bias = m.output_bias = m.mlp_bias = m.sinks = true;
+  m.qkv_bias = m.output_bias = c.flag("attention_bias", true);
+  m.mlp_bias = m.sinks = true;
+  m.window = c.required({"sliding_window"});
   m.window_every = 2;
   read_experts(c, m, {"num_local_experts", "num_experts"}, {"intermediate_size"});
   m.experts->routing_bias = true;
@@ -178,6 +212,7 @@ void read_biased(const HfConfig& c, LlmSpec& m) {
 
 void read_gpt2(const HfConfig& c, LlmSpec& m) {
   read_biased(c, m);
+  m.context = c.required({"n_positions", "max_position_embeddings"});
   m.positions = Positions::learned;
 }
 
@@ -191,8 +226,13 @@ void read_bert(const HfConfig& c, LlmSpec& m) {
   read_decoder(c, m);
   m.mlp = MlpKind::plain;
   m.intermediate = c.required({"intermediate_size"});
+  m.context = c.required({"max_position_embeddings"});
   m.positions = Positions::learned;
-  m.tied = m.masked = m.embedding_norm = true;
+  m.masked = m.embedding_norm = true;
+  m.tied = c.flag("tie_word_embeddings", true);
+  const Json* names = c.find_json("architectures");
+  m.sentence_head = names != nullptr && !names->items.empty() &&
+                    names->items.front().text == "BertForPreTraining";
   m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = true;
 }
 
@@ -201,12 +241,14 @@ void read_mpt(const HfConfig& c, LlmSpec& m) {
   const HfConfig attention = c.inner("attn_config");
   m.intermediate = c.find({"expansion_ratio"}).value_or(4) * m.hidden;
   m.kv_heads = attention.find({"kv_n_heads"});
+  if (attention.text("attn_type") == "multiquery_attention") m.kv_heads = 1;
   const bool biases = !c.flag("no_bias");
   m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = biases;
   m.positions = attention.flag("alibi")           ? Positions::alibi
                 : attention.flag("rope")          ? Positions::rotary
                 : c.flag("learned_pos_emb", true) ? Positions::learned
                                                   : Positions::none;
+  if (m.positions == Positions::learned) m.context = c.required({"max_seq_len"});
 }
 
 void read_nemotron(const HfConfig& c, LlmSpec& m) {
@@ -219,13 +261,14 @@ void read_nemotron_h(const HfConfig& c, LlmSpec& m) {
   read_decoder(c, m);
   read_grouped_heads(c, m);
   if (!m.head_dim) m.head_dim = c.find({"attention_head_dim"});
-  m.intermediate = c.count({"intermediate_size"});
   m.mlp = MlpKind::plain;
   m.mlp_bias = c.flag("mlp_bias");
   m.positions = Positions::none;
-  m.pattern = c.text("hybrid_override_pattern");
+  m.pattern = c.required_text("hybrid_override_pattern");
   m.prediction_layers = c.count({"num_nextn_predict_layers"});
   m.prediction_pattern = c.text("mtp_hybrid_override_pattern");
+  const bool dense = (m.pattern + m.prediction_pattern).find('-') != std::string::npos;
+  m.intermediate = dense ? c.required({"intermediate_size"}) : c.count({"intermediate_size"});
   m.mamba = MambaSpec{.heads = c.required({"mamba_num_heads"}),
                       .head_dim = c.required({"mamba_head_dim"}),
                       .groups = c.required({"n_groups"}),
@@ -240,17 +283,76 @@ void read_nemotron_h(const HfConfig& c, LlmSpec& m) {
   m.experts->routing_bias = true;
 }
 
+// A list of the layers with experts must be what the step says.
+void check_expert_layers(const HfConfig& c, const LlmSpec& m) {
+  const Json* list = c.find_json("moe_layers");
+  if (list == nullptr || list->items.empty()) return;
+  std::size_t next = 0;
+  bool same = true;
+  for (std::int64_t i = m.experts->step - 1; i < m.layers;
+       i += std::max(m.experts->step, std::int64_t{1}))
+    same = same && next < list->items.size() && list->items[next++].integer == i;
+  if (!same || next != list->items.size())
+    c.error("moe_layers", "not every n-th layer, as \"interleave_moe_layer_step\" says",
+            "describe the model as kind llm, see configs/llms");
+}
+
 // The text part of a model that also sees.
 void read_llama4(const HfConfig& c, LlmSpec& m) {
-  const HfConfig text = c.find_json("text_config") != nullptr ? c.inner("text_config") : c;
-  read_decoder(text, m);
-  read_grouped_heads(text, m);
-  m.window = text.find({"attention_chunk_size"});
-  m.window_every = 4;
-  m.intermediate = text.required({"intermediate_size_mlp"});
-  read_experts(text, m, {"num_local_experts"}, {"intermediate_size"});
+  read_decoder(c, m);
+  read_grouped_heads(c, m);
+  m.window = c.find({"attention_chunk_size"});
+  if (m.window == 0) m.window.reset();
+  if (m.window) m.window_every = 4;
+  m.intermediate = c.required({"intermediate_size_mlp"});
+  read_experts(c, m, {"num_local_experts"}, {"intermediate_size"});
   m.experts->shared_size = m.experts->size;
-  m.experts->step = text.find({"interleave_moe_layer_step"}).value_or(1);
+  m.experts->step = c.find({"interleave_moe_layer_step"}).value_or(1);
+  check_expert_layers(c, m);
+}
+
+// An encoder and a decoder that attends to it (arXiv 1910.10683); 1.1, flan and mT5 have gated MLPs and an output of their own.
+void read_t5_layers(const HfConfig& c, LlmSpec& m) {
+  m.encoder_layers = c.required({"num_layers"});
+  m.layers = c.find({"num_decoder_layers"}).value_or(m.encoder_layers);
+  m.hidden = c.required({"d_model"});
+  m.heads = c.required({"num_heads"});
+  m.head_dim = c.required({"d_kv"});
+  m.intermediate = c.required({"d_ff"});
+  m.vocabulary = c.required({"vocab_size"});
+  m.positions = Positions::relative;
+  m.position_buckets = c.find({"relative_attention_num_buckets"}).value_or(32);
+}
+
+// `otherwise`: what a file without the key means.
+void read_t5_mlp(const HfConfig& c, LlmSpec& m, std::string_view otherwise) {
+  constexpr std::string_view kKey = "feed_forward_proj", kGated = "gated-";
+  const std::string text = c.text(kKey);
+  std::string_view name = text.empty() ? otherwise : text;
+  m.mlp = name.starts_with(kGated) ? MlpKind::gated : MlpKind::plain;
+  if (name.starts_with(kGated)) name.remove_prefix(kGated.size());
+  if (!is_hf_activation(name))
+    c.error(kKey, fmt::format("\"{}\" is no MLP that is known here", text),
+            "e.g. \"relu\" (two matrices) or \"gated-gelu\" (three)");
+}
+
+void read_t5(const HfConfig& c, LlmSpec& m) {
+  read_t5_layers(c, m);
+  read_t5_mlp(c, m, "relu");
+  m.tied = c.flag("tie_word_embeddings", true);
+}
+
+void read_mt5(const HfConfig& c, LlmSpec& m) {
+  read_t5_layers(c, m);
+  read_t5_mlp(c, m, "gated-gelu");
+  m.tied = c.flag("tie_word_embeddings");
+}
+
+void read_umt5(const HfConfig& c, LlmSpec& m) {
+  read_t5_layers(c, m);
+  read_t5_mlp(c, m, "gated-gelu");
+  m.tied = c.flag("tie_word_embeddings", true);
+  m.position_biases_everywhere = true;
 }
 
 struct Family {
@@ -272,32 +374,58 @@ constexpr Family kFamilies[] = {{"llama", "LlamaForCausalLM", read_llama},
                                 {"mpt", "MPTForCausalLM", read_mpt},
                                 {"bert", "BertForMaskedLM", read_bert},
                                 {"bert", "BertForPreTraining", read_bert},
+                                {"t5", "T5ForConditionalGeneration", read_t5},
+                                {"t5", "T5WithLMHeadModel", read_t5},
+                                {"mt5", "MT5ForConditionalGeneration", read_mt5},
+                                {"umt5", "UMT5ForConditionalGeneration", read_umt5},
                                 {"nemotron", "NemotronForCausalLM", read_nemotron},
                                 {"nemotron_h", "NemotronHForCausalLM", read_nemotron_h},
                                 {"llama4", "Llama4ForConditionalGeneration", read_llama4},
                                 {"llama4_text", "Llama4ForCausalLM", read_llama4}};
 
-// What the file calls itself: its model_type, else its first architecture.
-std::string type_of(const Json& document) {
-  if (const Json* type = document.find("model_type"); type != nullptr && type->is_string())
-    return type->text;
-  const Json* names = document.find("architectures");
-  if (names == nullptr || names->items.empty()) return {};
-  return names->items.front().text;
-}
-
 const Family* family_of(const Json& document) {
-  const std::string type = type_of(document);
+  const std::string type = hf_type(document);
   for (const Family& family : kFamilies) {
     if (type == family.type || type == family.architecture) return &family;
   }
   return nullptr;
 }
 
-bool holds(const Json& document, std::string_view key) {
-  const Json* value = document.find(key);
-  if (value == nullptr) return false;
-  return value->kind == Json::Kind::boolean ? value->boolean : !value->items.empty();
+std::string known_types() {
+  std::string out;
+  std::string_view last;
+  for (const Family& family : kFamilies) {
+    if (family.type != last) out += fmt::format("{}{}", out.empty() ? "" : ", ", family.type);
+    last = family.type;
+  }
+  return out;
+}
+
+// Which layers have a window, where the file lists them.
+void check_layer_types(const HfConfig& c, const LlmSpec& m) {
+  const Json* list = c.find_json("layer_types");
+  if (list == nullptr || !list->is_array() || !m.pattern.empty()) return;
+  bool same = std::ssize(list->items) == m.layers;
+  for (std::int64_t i = 0; same && i < m.layers; ++i) {
+    const bool windowed = m.window && (m.window_every == 1 || (i + 1) % m.window_every != 0);
+    same = windowed == (list->items[static_cast<std::size_t>(i)].text != "full_attention");
+  }
+  if (!same)
+    c.error("layer_types", "other layers have a window than in the models of this family",
+            "describe the model as kind llm, see configs/llms");
+}
+
+void warn_of_unread(const Json& document, const Family& family, const std::string& pointer,
+                    const Names& read, Diagnostics& out) {
+  const std::vector<const JsonMember*> unread = hf_unread(document, family.type, read);
+  if (unread.empty()) return;
+  std::string names;
+  for (std::size_t i = 0; i < unread.size() && i < 8; ++i)
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", unread[i]->key);
+  if (unread.size() > 8) names += fmt::format(" and {} more", unread.size() - 8);
+  out.warning(unread.front()->place, pointer + std::string(hf_layers_pointer(document)),
+              fmt::format("not read: {}", names),
+              "a model whose layers it changes is counted wrong: describe it as kind llm");
 }
 
 }  // namespace
@@ -307,16 +435,11 @@ bool is_hf_config(const Json& document) {
 }
 
 std::string unknown_in_hf_config(const Json& document) {
-  const std::string type = type_of(document);
   const Family* family = family_of(document);
-  if (family == nullptr) return fmt::format("the layers of \"{}\" are not known here", type);
-  const Json* step = document.find("moe_layer_freq");
-  const bool every = step == nullptr || !step->is_number() || step->integer == 1;
-  if (!every || holds(document, "mlp_only_layers")) return "dense and expert layers alternate";
-  if (holds(document, "use_sliding_window")) return "some of its layers have a window";
-  if (type.starts_with("deepseek") && holds(document, "attention_bias"))
-    return "its latent attention has biases";
-  return {};
+  if (family == nullptr)
+    return fmt::format("the layers of \"{}\" are not known here", hf_type(document));
+  const std::vector<HfProblem> problems = hf_contradictions(document, family->type);
+  return problems.empty() ? std::string{} : problems.front().fact;
 }
 
 LlmSpec read_hf_config(const Json& document, const std::string& pointer, Diagnostics& out) {
@@ -324,17 +447,25 @@ LlmSpec read_hf_config(const Json& document, const std::string& pointer, Diagnos
   spec.kind = "llm";
   spec.place = document.place;
   spec.pointer = pointer;
-  if (const std::string unknown = unknown_in_hf_config(document); !unknown.empty()) {
-    std::string known;
-    for (const Family& family : kFamilies)
-      known += (known.empty() ? "" : ", ") + std::string(family.type);
+  const Family* family = family_of(document);
+  if (family == nullptr) {
     const Json* type = document.find("model_type");
-    out.error(type != nullptr ? type->place : document.place, pointer + "/model_type", unknown,
-              "known: " + known + "; or describe the model as kind llm, see configs/llms");
+    out.error(type != nullptr ? type->place : document.place, pointer + "/model_type",
+              unknown_in_hf_config(document),
+              "known: " + known_types() + "; or describe the model as kind llm, see configs/llms");
     return spec;
   }
-  family_of(document)->read(HfConfig(document, pointer, out), spec);
-  spec.summary = type_of(document) + ", from its config.json";
+  const std::size_t before = out.error_count();
+  for (HfProblem& problem : hf_contradictions(document, family->type))
+    out.error(problem.place, pointer + problem.pointer, std::move(problem.fact),
+              std::move(problem.cure));
+  Names read;
+  const HfConfig config(hf_layers(document), pointer + std::string(hf_layers_pointer(document)),
+                        read, out);
+  family->read(config, spec);
+  if (out.error_count() == before) check_layer_types(config, spec);
+  if (out.error_count() == before) warn_of_unread(document, *family, pointer, read, out);
+  spec.summary = hf_type(document) + ", from its config.json";
   spec.sources[""] = "datasheet: config.json of the model";
   return spec;
 }

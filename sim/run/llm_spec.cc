@@ -6,13 +6,14 @@
 #include <fmt/format.h>
 
 #include "sim/run/llm_hf.hpp"
+#include "sim/run/llm_hf_keys.hpp"
 
 namespace weft {
 namespace {
 
 constexpr std::string_view kLetters = "M*-E";
 
-// Rules between keys. Those of a config.json have other names, so problems there point at the whole.
+// Rules between keys. Those of a config.json have other names: see hf_problem.
 class Rules {
  public:
   Rules(const LlmSpec& spec, const Json& document, Diagnostics& out)
@@ -29,14 +30,53 @@ class Rules {
             "add \"intermediate\"");
     if (m_.window_every > 1 && !m_.window)
       error("window_every", "there is no window", "add \"window\"");
+    relative();
+    if (m_.encoder_layers > 0) encoder();
+    if (m_.sentence_head && !m_.masked)
+      error("sentence_head", "the model fills no gaps", "add \"masked\": true");
   }
 
  private:
   void error(std::string_view key, std::string fact, std::string cure = {}) {
-    const Json* value = own_ ? document_.find(key) : nullptr;
+    if (!own_) {
+      HfProblem at = hf_problem(document_, key);
+      return out_.error(at.place, m_.pointer + at.pointer, std::move(fact), std::move(at.cure));
+    }
+    const Json* value = document_.find(key);
     out_.error(value != nullptr ? value->place : m_.place,
                value != nullptr ? m_.pointer + "/" + std::string(key) : m_.pointer, std::move(fact),
                std::move(cure));
+  }
+
+  void relative() {
+    const bool has = m_.positions == Positions::relative;
+    if (has && m_.position_buckets == 0)
+      error("positions", "relative positions need ranges of distances",
+            "add \"position_buckets\", e.g. 32");
+    if (!has && m_.position_buckets > 0)
+      error("position_buckets", "positions are not relative", "add \"positions\": \"relative\"");
+    if (!has && m_.position_biases_everywhere)
+      error("position_biases_everywhere", "positions are not relative",
+            "add \"positions\": \"relative\"");
+    if (has && !m_.pattern.empty())
+      error("positions", "not yet: relative positions of a hybrid", "leave \"pattern\" out");
+  }
+
+  // Its layers and those behind it are attention and an MLP.
+  void encoder() {
+    const auto alone = [&](bool unset, std::string_view key) {
+      if (!unset)
+        error(key, "not yet: in a model with an encoder", "leave it out, or \"encoder_layers\"");
+    };
+    alone(!m_.experts, "experts");
+    alone(!m_.latent, "latent");
+    alone(!m_.mamba && m_.pattern.empty(), m_.mamba ? "mamba" : "pattern");
+    alone(!m_.window, "window");
+    alone(!m_.masked, "masked");
+    alone(!m_.parallel_block, "parallel_block");
+    alone(m_.prediction_layers == 0, "prediction_layers");
+    alone(m_.positions != Positions::learned, "positions");
+    alone(!m_.embedding_norm, "embedding_norm");
   }
 
   void heads() {

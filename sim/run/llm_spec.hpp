@@ -17,11 +17,14 @@ constexpr auto enum_names(MlpKind) {
   return std::array<EnumName<MlpKind>, 2>{{{gated, "gated"}, {plain, "plain"}}};
 }
 
-enum class Positions { rotary, learned, alibi, none };
+enum class Positions { rotary, learned, alibi, relative, none };
 constexpr auto enum_names(Positions) {
   using enum Positions;
-  return std::array<EnumName<Positions>, 4>{
-      {{rotary, "rotary"}, {learned, "learned"}, {alibi, "alibi"}, {none, "none"}}};
+  return std::array<EnumName<Positions>, 5>{{{rotary, "rotary"},
+                                             {learned, "learned"},
+                                             {alibi, "alibi"},
+                                             {relative, "relative"},
+                                             {none, "none"}}};
 }
 
 // Keys and values from one small vector per token (DeepSeek-V2, arXiv 2405.04434).
@@ -77,12 +80,12 @@ struct MambaSpec {
 struct LlmSpec : ComponentHead {
   std::int64_t layers = 0, hidden = 0, heads = 0, vocabulary = 0, intermediate = 0;
   std::optional<std::int64_t> kv_heads, head_dim, context, window;
-  std::int64_t window_every = 1, prediction_layers = 0;
+  std::int64_t window_every = 1, prediction_layers = 0, encoder_layers = 0, position_buckets = 0;
   MlpKind mlp = MlpKind::gated;
   Positions positions = Positions::rotary;
   bool tied = false, qkv_bias = false, output_bias = false, mlp_bias = false, norm_bias = false,
        head_norms = false, sinks = false, embedding_norm = false, parallel_block = false,
-       masked = false;
+       masked = false, sentence_head = false, position_biases_everywhere = false;
   std::optional<LatentAttention> latent;
   std::optional<ExpertsSpec> experts;
   std::optional<MambaSpec> mamba;
@@ -96,6 +99,10 @@ struct LlmSpec : ComponentHead {
   void visit(V&& v) {
     visit_head(v);
     v("layers", layers, "decoder layers", required, between(1, 100'000));
+    v("encoder_layers", encoder_layers,
+      "layers that read the input before the decoder's, each of which then attends to what they "
+      "made of it (T5); 0: a decoder alone",
+      between(0, 100'000));
     v("hidden", hidden, "width of the residual stream", required, between(1, 10'000'000));
     v("heads", heads, "attention heads", required, between(1, 1'000'000));
     v("kv_heads", kv_heads, "heads of keys and values; default: all", between(1, 1'000'000));
@@ -111,7 +118,13 @@ struct LlmSpec : ComponentHead {
       "extra layers that predict further tokens (DeepSeek-V3); not in the parameter counts",
       between(0, 100));
     v("mlp", mlp, "gated: three matrices; plain: two");
-    v("positions", positions, "rotary, learned (a trained matrix), alibi, none");
+    v("positions", positions,
+      "rotary, learned (a trained matrix), alibi, relative (a trained number per head and range of "
+      "distances), none");
+    v("position_buckets", position_buckets, "of relative positions: ranges of distances",
+      between(0, 1'000'000));
+    v("position_biases_everywhere", position_biases_everywhere,
+      "relative positions are trained in every layer, not once for all of a stack");
     v("tied", tied, "the output matrix is the embedding");
     v("qkv_bias", qkv_bias, "biases of the query, key and value projections");
     v("output_bias", output_bias, "bias of the attention's output projection");
@@ -124,6 +137,9 @@ struct LlmSpec : ComponentHead {
     v("masked", masked,
       "fills gaps, as BERT does: attention sees both sides, two kinds of segments are embedded, a "
       "dense layer and a bias of the vocabulary stand at the output");
+    v("sentence_head", sentence_head,
+      "a masked model that also says whether two sentences follow each other: a dense layer on the "
+      "first token, and a choice of two");
     v("latent", latent, "latent attention in place of heads of keys and values");
     v("experts", experts, "mixture of experts in place of the MLP");
     v("mamba", mamba, "state space layers, placed by `pattern`");

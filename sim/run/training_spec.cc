@@ -157,6 +157,7 @@ TrainingSpec read_model_job(const Json& job, const std::string& pointer, Trainin
   needs_key(job, pointer, "model", R"(e.g. "model": "llama-3-8b"; see `weft list llms`)", out);
   if (const Json* model = job.find("model")) read_model(*model, pointer + "/model", spec, out);
   spec.seq = keys.seq.value_or(1);
+  spec.decoder_seq = keys.decoder_seq.value_or(0);
   spec.global_batch = keys.global_batch.value_or(1);
   spec.steps = keys.steps;
   spec.plan = std::move(keys.plan);
@@ -180,6 +181,7 @@ TrainingSpec read_model_job(const Json& job, const std::string& pointer, Trainin
 TrainingSpec read_training(const Json& job, const std::string& pointer, TrainingKeys keys,
                            std::optional<std::int64_t> gpus, std::vector<std::string> order,
                            Diagnostics& out) {
+  const bool decoder_seq = keys.decoder_seq.has_value();
   TrainingSpec spec = read_model_job(job, pointer, std::move(keys), gpus, std::move(order), out);
   needs_key(job, pointer, "seq", R"(e.g. "seq": 4096)", out);
   needs_key(job, pointer, "global_batch", "sequences per step", out);
@@ -187,6 +189,9 @@ TrainingSpec read_training(const Json& job, const std::string& pointer, Training
     out.error(dtype->place, pointer + "/dtype/kv", "a training job has no cache",
               "leave it out, or ask for \"requests\"");
   }
+  if (decoder_seq && out.ok() && spec.model.encoder_layers == 0)
+    out.error(spec.place_of("/decoder_seq"), pointer + "/decoder_seq",
+              "the model has a decoder alone", "leave it out: \"seq\" is all that it reads");
   check_checkpoint(spec, out);
   return spec;
 }

@@ -279,7 +279,7 @@ struct HostFacts {
 // Keys of a training job, beside those of every job.
 struct TrainingKeys {
   Json model;
-  std::optional<std::int64_t> seq, global_batch;
+  std::optional<std::int64_t> seq, decoder_seq, global_batch;
   StepsSpec steps;
   PlanSpec plan;
   DtypeSpec dtype;
@@ -291,7 +291,10 @@ struct TrainingKeys {
   template <class V>
   void visit(V&& v) {
     v("model", model, "an LLM of the catalogue, or a config.json of Hugging Face");
-    v("seq", seq, "tokens of a sequence", between(1, 1'000'000'000));
+    v("seq", seq, "tokens of a sequence; of the encoder's, where there is one",
+      between(1, 1'000'000'000));
+    v("decoder_seq", decoder_seq, "tokens that a decoder behind an encoder writes; default: seq",
+      between(1, 1'000'000'000));
     v("global_batch", global_batch, "sequences per step", between(1, 1'000'000'000));
     v("steps", steps, "warm-up and measured steps");
     v("plan", plan, "how the model is spread over the GPUs");
@@ -310,6 +313,7 @@ struct TrainingSpec {
   LlmSpec model;
   // `gpus` is 0 when the job takes all of the fabric: whoever knows the fabric fills it in, and `host`.
   std::int64_t seq = 2048, global_batch = 1, gpus = 1;
+  std::int64_t decoder_seq = 0;  // of a model with an encoder; 0: as seq
   HostFacts host;
   StepsSpec steps;
   PlanSpec plan;

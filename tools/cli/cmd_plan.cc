@@ -112,8 +112,9 @@ class PlanCommand final : public Command {
     if (found.best.empty()) return nothing_fits(io, found, model, training, limits);
     std::vector<RankedPlan> rows =
         simulate(found, fabric, scenario, context, progress, diagnostics);
-    const double flops = training_flops(model, training.flops, training.seq, training.global_batch,
-                                        false, training.lora_rank.has_value());
+    const double flops =
+        training_flops(model, training.flops, {training.seq, training.decoder_seq},
+                       training.global_batch, false, training.lora_rank.has_value());
     for (RankedPlan& row : rows)
       row.mfu = flops / row.step_s() / static_cast<double>(gpus_) /
                 kernels.peak_flops(training.dtype.compute);

@@ -19,6 +19,9 @@ std::string name_of(LayerKind kind) {
                     : kind.mixer == Mixer::mamba   ? "Mamba"
                                                    : "";
   if (kind.windowed) out += " with a window";
+  if (kind.encoder) out = "encoder: " + out;
+  if (kind.cross) out = "decoder: " + out + " + attention to the encoder";
+  if (kind.first) out = "first of the " + out;
   if (kind.feed_forward == FeedForward::none) return out;
   if (!out.empty()) out += " + ";
   return out + (kind.feed_forward == FeedForward::experts ? "experts" : "MLP");
@@ -55,6 +58,8 @@ std::string explain_llm(const Json& document, Diagnostics& diagnostics, Json& en
   LlmSpec spec = read_llm(document, {}, diagnostics);
   if (diagnostics.error_count() != before) return {};
   const Architecture model(std::move(spec));
+  // Behind an encoder a sequence is read and another as long is written.
+  const double ends = model.has_encoder() ? 2 : 1;
   const std::int64_t sequence = std::min(model.spec().context.value_or(kSequence), kSequence);
   Json& out = entry.set("llm", Json::object());
   out.set("parameters", whole(model.total()));
@@ -74,12 +79,17 @@ std::string explain_llm(const Json& document, Diagnostics& diagnostics, Json& en
   }
   out.set("kv_bytes_per_token", whole(model.kv_bytes_per_token(kBytes)));
   text += fmt::format("  cache: {:.0f} B per token at 16 bit\n", model.kv_bytes_per_token(kBytes));
+  if (model.has_encoder()) {
+    const double read = model.cross_kv_bytes_per_token(kBytes);
+    out.set("cross_kv_bytes_per_token", whole(read));
+    text += fmt::format("  cache of the input: {:.0f} B per token that the encoder read\n", read);
+  }
   Json& flops = out.set("training_flops_per_token", Json::object());
   flops.set("sequence", sequence);
   text += fmt::format("  training at {} tokens:", sequence);
   for (const auto& [convention, name] : enum_names(FlopsConvention{})) {
     const double per_token =
-        training_flops(model, convention, sequence, 1, true) / static_cast<double>(sequence);
+        training_flops(model, convention, sequence, 1, true) / real(sequence) / ends;
     flops.set(name, per_token);
     text += fmt::format("{} {:.4g} GFLOP per token ({})",
                         convention == FlopsConvention::palm ? "" : ",", per_token / 1e9, name);

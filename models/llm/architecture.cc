@@ -164,6 +164,13 @@ std::vector<LayerKind> Architecture::prediction_kinds() const {
   return out;
 }
 
+double Architecture::encoder_parameters() const {
+  double out = 0;
+  for (const LayerKind kind : kinds_)
+    out += kind.encoder ? parameters(kind).total() : parameters(kind).cross_inputs;
+  return out;
+}
+
 // Norms of the hidden vector and of the next token's embedding, the matrix that joins the two, the layers, a norm.
 double Architecture::prediction_layer() const {
   double out = 3 * norm() + product({2, spec_.hidden, spec_.hidden});

@@ -68,6 +68,8 @@ class Architecture {
   double active_prediction_layer() const;
   double total() const { return total_; }
   double active() const { return active_; }
+  // Of the total, what meets the tokens that an encoder reads: its layers, and keys and values that decoder layers make of them.
+  double encoder_parameters() const;
   // Of all attention layers, per token of the sequence while no window is full; Mamba's state does not grow (see kv_bytes).
   // An encoder keeps none of its own.
   double kv_bytes_per_token(double bytes_per_element) const;

@@ -205,5 +205,23 @@ TEST(Search, ExpertsAreSearchedToo) {
   EXPECT_TRUE(ep.contains(1) || ep.contains(2));
 }
 
+// Three stages send: the encoder's output twice, then that and the decoder's vectors; 16 micro-batches, four stages.
+TEST(Estimate, AnEncodersOutputTravelsWithTheDecoders) {
+  Case c("t5-11b");
+  c.training.seq = 512;
+  c.training.decoder_seq = 128;
+  c.training.global_batch = 128;
+  c.training.plan.pp = 4;
+  const StepEstimate slow = c.step(kSlow);
+  const double vector = 1024 * 2, read = 512 * vector, written = 128 * vector;
+  const double hop = (3 * read + written) / 3 / kSlow;
+  EXPECT_NEAR(slow.exposed_s[static_cast<std::size_t>(Dimension::pp)], 2 * 3 * hop * 16 / 4, 1e-9);
+  EXPECT_NEAR(sum(slow) / slow.step_s, 1, 1e-9);
+  // Copies of the embedding on three stages: rings' traffic of 32-bit gradients.
+  const double embedding = 32128 * 1024 * 4.0;
+  EXPECT_NEAR(slow.exposed_s[static_cast<std::size_t>(Dimension::embed)],
+              2 * 2 / 3. * embedding / kSlow, 1e-9);
+}
+
 }  // namespace
 }  // namespace weft

@@ -104,16 +104,6 @@ TokenFlops prediction_flops(const Architecture& matrices, double seq) {
   return out;
 }
 
-// Parameters that the encoder's tokens use.
-double encoder_parameters(const Architecture& model) {
-  double out = 0;
-  for (std::int64_t i = 0; i < model.layers(); ++i) {
-    const LayerParameters layer = model.parameters(model.layer(i));
-    out += model.layer(i).encoder ? layer.total() : layer.cross_inputs;
-  }
-  return out;
-}
-
 // Both kinds of tokens, each by what it costs one.
 template <class Cost>
 double all_tokens(const SequenceFlops& sequence, std::int64_t sequences, Cost&& cost) {
@@ -131,7 +121,7 @@ double training_flops(const Architecture& model, FlopsConvention convention, Len
   if (convention == FlopsConvention::six_n || convention == FlopsConvention::palm) {
     const bool palm = convention == FlopsConvention::palm;
     const double looked_up = palm && !m.tied ? real(m.vocabulary) * real(m.hidden) : 0;
-    sequence.encoder.layers = encoder_parameters(model);
+    sequence.encoder.layers = model.encoder_parameters();
     sequence.decoder.layers = model.active() - sequence.encoder.layers - looked_up;
     return all_tokens(sequence, sequences, [&](const TokenFlops& token) {
       return weights * 2 * token.layers + (palm ? 3 * token.attention : 0);

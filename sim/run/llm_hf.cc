@@ -29,6 +29,7 @@ class HfConfig {
 
   // The first of `keys` that is there; null counts as absent.
   std::optional<std::int64_t> find(Keys keys) const {
+    for (const std::string_view key : keys) read_.emplace(key);
     for (const std::string_view key : keys) {
       const Json* value = find_json(key);
       if (value == nullptr || value->kind == Json::Kind::null) continue;
@@ -149,6 +150,7 @@ void read_mixtral(const HfConfig& c, LlmSpec& m) {
 void read_qwen2(const HfConfig& c, LlmSpec& m) {
   read_llama(c, m);
   m.qkv_bias = c.flag("qkv_bias", true);
+  c.find({"sliding_window"});  // of no meaning without "use_sliding_window"
 }
 
 void read_qwen2_moe(const HfConfig& c, LlmSpec& m) {
@@ -162,6 +164,7 @@ void read_qwen2_moe(const HfConfig& c, LlmSpec& m) {
 void read_qwen3(const HfConfig& c, LlmSpec& m) {
   read_llama(c, m);
   m.head_norms = true;
+  c.find({"sliding_window"});  // of no meaning without "use_sliding_window"
 }
 
 void read_qwen3_moe(const HfConfig& c, LlmSpec& m) {
@@ -173,7 +176,7 @@ void read_qwen3_moe(const HfConfig& c, LlmSpec& m) {
 void read_deepseek(const HfConfig& c, LlmSpec& m) {
   read_decoder(c, m);
   m.intermediate = c.required({"intermediate_size"});
-  c.count({"num_key_value_heads"});  // of no meaning here
+  c.count({"num_key_value_heads", "head_dim", "qk_head_dim"});  // of no meaning here
   m.prediction_layers = c.count({"num_nextn_predict_layers"});
   m.latent = LatentAttention{.q_rank = c.count({"q_lora_rank"}),
                              .kv_rank = c.required({"kv_lora_rank"}),
@@ -439,7 +442,8 @@ std::string unknown_in_hf_config(const Json& document) {
   if (family == nullptr)
     return fmt::format("the layers of \"{}\" are not known here", hf_type(document));
   const std::vector<HfProblem> problems = hf_contradictions(document, family->type);
-  return problems.empty() ? std::string{} : problems.front().fact;
+  if (problems.empty()) return {};
+  return fmt::format("{}: {}", problems.front().pointer, problems.front().fact);
 }
 
 LlmSpec read_hf_config(const Json& document, const std::string& pointer, Diagnostics& out) {

@@ -172,8 +172,34 @@ TEST(HfConfigKeys, ShapesOfOtherKindsAreRefused) {
 TEST(HfConfigKeys, AKeyThatIsNotKnownIsSaidToBeIgnored) {
   const Read read(decoder("llama", R"("attention_biases": true, "rms_norm_eps": 1e-5)"));
   EXPECT_TRUE(read.out.ok());
-  EXPECT_THAT(read.out.text(), HasSubstr("model.json:3:33: warning: not read: \"attention_biases\""));
+  EXPECT_THAT(read.out.text(),
+              HasSubstr("model.json:3:33: warning: not read: \"attention_biases\""));
   EXPECT_THAT(read.out.text(), Not(HasSubstr("rms_norm_eps")));
+}
+
+// Keys of published files, two names for one thing among them.
+TEST(HfConfigKeys, PublishedFilesPassWithoutAWord) {
+  EXPECT_EQ(problems_of(decoder("qwen2", R"("architectures": ["Qwen2ForCausalLM"],
+      "attention_dropout": 0.0, "bos_token_id": 151643, "hidden_act": "silu", "initializer_range": 0.02,
+      "max_position_embeddings": 131072, "max_window_layers": 28, "rms_norm_eps": 1e-06, "rope_theta": 1e6,
+      "sliding_window": 131072, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+      "transformers_version": "4.40.1", "use_cache": true, "use_mrope": false, "use_sliding_window": false)")),
+            "");
+  EXPECT_EQ(problems_of(decoder("gpt_oss", R"("architectures": ["GptOssForCausalLM"],
+      "attention_bias": true, "attention_dropout": 0.0, "eos_token_id": 200002, "experts_per_token": 4,
+      "head_dim": 64, "hidden_act": "silu", "initial_context_length": 4096, "num_experts_per_tok": 4,
+      "num_local_experts": 32, "output_router_logits": false, "quantization_config": {"bits": 4},
+      "rope_scaling": {"factor": 32.0}, "router_aux_loss_coef": 0.9, "sliding_window": 128,
+      "swiglu_limit": 7.0)")),
+            "");
+  EXPECT_EQ(
+      problems_of(
+          R"({"model_type": "mpt", "architectures": ["MPTForCausalLM"], "n_layers": 2, "d_model": 64,
+      "n_heads": 8, "vocab_size": 100, "max_seq_len": 16, "expansion_ratio": 4, "no_bias": true, "emb_pdrop": 0,
+      "attn_config": {"alibi": true, "attn_impl": "torch", "attn_type": "multihead_attention", "qk_ln": false,
+      "prefix_lm": false, "sliding_window_size": -1, "softmax_scale": null}, "ffn_config": {"ffn_type": "mptmlp"},
+      "norm_type": "low_precision_layernorm", "init_device": "cpu", "logit_scale": null, "verbose": 0})"),
+      "");
 }
 
 }  // namespace

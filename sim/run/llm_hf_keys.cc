@@ -203,10 +203,11 @@ constexpr std::string_view kIdle[] = {
     // numbers within a layer: scales, limits, precisions, how experts are chosen
     "apply_residual_connection_post_layernorm", "attention_softmax_in_fp32", "attn_scale",
     "attn_temperature_tuning", "aux_loss_alpha", "bias_dropout_fusion", "chunk_size",
-    "chunk_size_feed_forward", "cross_attention_hidden_size", "embedding_fraction", "expand",
-    "floor_scale", "initial_context_length", "layer_norm_eps", "logit_scale", "mamba_hidden_act",
-    "mamba_ssm_cache_dtype", "masked_softmax_fusion", "moe_shared_expert_overlap", "n_group",
-    "norm_topk_prob", "offset_alibi", "relative_attention_max_distance", "reorder_and_upcast_attn",
+    "chunk_size_feed_forward", "cross_attention_hidden_size", "directionality",
+    "embedding_fraction", "expand", "fc_type", "floor_scale", "initial_context_length",
+    "layer_norm_eps", "logit_scale", "mamba_hidden_act", "mamba_ssm_cache_dtype",
+    "masked_softmax_fusion", "moe_shared_expert_overlap", "n_group", "norm_topk_prob",
+    "offset_alibi", "relative_attention_max_distance", "reorder_and_upcast_attn",
     "rescale_prenorm_residual", "residual_in_fp32", "router_jitter_noise", "routed_scaling_factor",
     "scalable_attention", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scoring_func",
     "seq_aux", "skip_bias_add", "skip_bias_add_qkv", "slow_but_exact", "swiglu_limit", "topk_group",
@@ -225,7 +226,8 @@ bool is_idle(std::string_view key) {
 
 bool has_rule(std::string_view key, std::string_view type) {
   return key == "is_encoder_decoder" || std::ranges::any_of(kRules, [&](const Rule& rule) {
-           return rule.key == key && rule.inner.empty() && holds_for(rule.types, type);
+           return (rule.inner.empty() ? rule.key : rule.inner) == key &&
+                  holds_for(rule.types, type);
          });
 }
 

@@ -64,8 +64,14 @@ std::string explain_llm(const Json& document, Diagnostics& diagnostics, Json& en
   Json& out = entry.set("llm", Json::object());
   out.set("parameters", whole(model.total()));
   out.set("active_parameters", whole(model.active()));
-  std::string text = fmt::format("  parameters: {}, {} per token\n", amount(model.total()),
-                                 amount(model.active()));
+  const double read = model.encoder_parameters();
+  if (model.has_encoder()) out.set("encoder_parameters", whole(read));
+  std::string text =
+      model.has_encoder()
+          ? fmt::format("  parameters: {}, {} per token read, {} per token written\n",
+                        amount(model.total()), amount(read), amount(model.total() - read))
+          : fmt::format("  parameters: {}, {} per token\n", amount(model.total()),
+                        amount(model.active()));
   Json& layers = out.set("layers", Json::array());
   for (const Group& group : groups_of(model)) {
     const LayerParameters parameters = model.parameters(group.kind);
@@ -80,9 +86,9 @@ std::string explain_llm(const Json& document, Diagnostics& diagnostics, Json& en
   out.set("kv_bytes_per_token", whole(model.kv_bytes_per_token(kBytes)));
   text += fmt::format("  cache: {:.0f} B per token at 16 bit\n", model.kv_bytes_per_token(kBytes));
   if (model.has_encoder()) {
-    const double read = model.cross_kv_bytes_per_token(kBytes);
-    out.set("cross_kv_bytes_per_token", whole(read));
-    text += fmt::format("  cache of the input: {:.0f} B per token that the encoder read\n", read);
+    const double kept = model.cross_kv_bytes_per_token(kBytes);
+    out.set("cross_kv_bytes_per_token", whole(kept));
+    text += fmt::format("  cache of the input: {:.0f} B per token that the encoder read\n", kept);
   }
   Json& flops = out.set("training_flops_per_token", Json::object());
   flops.set("sequence", sequence);

@@ -19,6 +19,7 @@ extern const AlgorithmEntry kBruck;
 extern const AlgorithmEntry kBinomial;
 extern const AlgorithmEntry kHierarchical;
 extern const AlgorithmEntry kInSwitch;
+extern const AlgorithmEntry kInNetwork;
 
 std::span<const AlgorithmEntry* const> all_algorithms();
 

@@ -8,7 +8,7 @@ namespace weft::collectives {
 std::span<const AlgorithmEntry* const> all_algorithms() {
   static constexpr std::array kAll{
       &kRing,  &kDoubleBinaryTree, &kHalvingDoubling, &kDirect,   &kPairwise,
-      &kBruck, &kBinomial,         &kHierarchical,    &kInSwitch,
+      &kBruck, &kBinomial,         &kHierarchical,    &kInSwitch, &kInNetwork,
   };
   return kAll;
 }

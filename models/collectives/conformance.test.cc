@@ -57,7 +57,7 @@ GroupShape shape_of(const std::vector<std::uint32_t>& sizes, bool interleaved = 
     shape.servers[at].push_back(rank);
     if (interleaved) at = (at + 1) % sizes.size();
   }
-  shape.switch_reduces = true;
+  shape.switch_reduces = shape.network_reduces = true;
   return shape;
 }
 

@@ -68,7 +68,8 @@ bool Engine::admit(std::uint32_t in, std::uint32_t out, const Packet& packet) {
 
 // The packet that was committed last has left.
 void Engine::release(Port& port) {
-  const std::uint32_t in = std::exchange(port.leaving_ingress, kNone);
+  std::uint32_t in = std::exchange(port.leaving_ingress, kNone);
+  if (in >= kShared && (in = freed_by_last(in)) == kNone) return;
   Gate& held = gate(in, port.leaving_class);
   Node& node = nodes_[port.from];
   auto left = static_cast<std::int32_t>(port.leaving_charge);
@@ -114,7 +115,7 @@ void Engine::become_eager(std::uint32_t in) {
     const std::uint32_t p = node_ports_[i];
     advance(p, now_);
     Port& port = ports_[p];
-    port.urgent = port.urgent || port.ready != 0 || port.leaving_ingress == in;
+    port.urgent = port.urgent || port.ready != 0 || came_by(port.leaving_ingress) == in;
     rearm(p);
   }
 }
@@ -171,6 +172,8 @@ void Engine::handle_control(const Event& event) {
     on_timeout(event);
   } else if (event.kind == kPull) {
     on_pull_due(event);
+  } else if (event.kind == kGrant) {
+    on_grant(event);
   } else if (event.kind == kLeft) {
     ended_.push_back({event.target, event.arg, now_, true});
   } else {
@@ -337,7 +340,7 @@ bool Engine::holds_packets_of(std::uint32_t q, std::uint8_t c, std::uint32_t in,
                               std::uint32_t deepest) const {
   for (std::uint32_t k = queues_[q * options_.classes + c].head; k != kNone && deepest > 0;
        k = packets_[k].next, --deepest) {
-    if (packets_[k].ingress == in) return true;
+    if (came_by(packets_[k].ingress) == in) return true;
   }
   return false;
 }

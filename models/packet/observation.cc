@@ -70,9 +70,10 @@ std::int64_t Engine::queued(std::uint32_t p) const {
 }
 
 void Engine::check_conservation() const {
-  WEFT_CHECK(counters_.injected ==
-                 counters_.delivered + counters_.dropped + counters_.discarded + in_network_,
-             counters_.injected);
+  WEFT_CHECK(counters_.injected + counters_.made == counters_.delivered + counters_.dropped +
+                                                        counters_.discarded + counters_.combined +
+                                                        in_network_,
+             counters_.injected, counters_.made);
 }
 
 }  // namespace weft::packet

@@ -98,6 +98,7 @@ struct PathHop {
   std::uint32_t next = 0;
   std::uint16_t count = 0;
   bool transport = false;  // the NIC that acknowledges stands at the far end
+  bool fan = false;        // then all of the records, not any one
 };
 struct Path {
   std::uint32_t first = 0;

@@ -338,8 +338,11 @@ void Engine::deliver(std::uint32_t p, std::uint32_t k) {
     return;
   }
   if (ports_[p].lanes) packets_[k].traffic_class = flows_[packets_[k].flow].traffic_class;
-  const std::uint32_t record =
-      hop.count == 1 ? hop.next : hop.next + choose(&hops_[hop.next], hop.count, packets_[k]);
+  std::uint32_t record = hop.next;
+  if (hop.count != 1) {
+    if (hop.fan) return replicate(p, k, hop.next, hop.count);
+    record += choose(&hops_[hop.next], hop.count, packets_[k]);
+  }
   const std::uint32_t q = hops_[record].port;
   advance(q, now_);
   Packet& packet = packets_[k];
@@ -374,8 +377,10 @@ void Engine::enqueue(std::uint32_t q, std::uint32_t k) {
   }
   to.tail = k;
   port.ready |= bit(c);
-  if (!port.urgent && packet.ingress != kNone && nodes_[port.from].eager > 0)
-    port.urgent = waited_for(packet.ingress, class_on(packet.ingress, packet));
+  if (!port.urgent && packet.ingress != kNone && nodes_[port.from].eager > 0) {
+    const std::uint32_t in = came_by(packet.ingress);
+    port.urgent = in != kNone && waited_for(in, class_on(in, packet));
+  }
   if (port.watched) note_queue(q, now_);
   advance(q, now_);
   if (port.urgent || wheel_.time_of(arrival_alarm(q)) == Time::never()) rearm(q);

@@ -13,7 +13,8 @@
 // Ties: of one instant, what a port starts comes before what arrives at it; control events before alarms; alarms by port.
 // A naive engine without laziness (tests/packet) agrees to the picosecond.
 //
-// Conservation: payload injected = delivered + dropped + in the network; checked at the end of every run.
+// Conservation: payload injected and made by switches (copies, sums) = delivered + dropped + combined in switches + in the
+//           network; checked at the end of every run.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@
 #include "models/packet/packet.hpp"
 #include "models/packet/pauses.hpp"
 #include "models/packet/series.hpp"
+#include "models/packet/switch_collective.hpp"
 #include "models/packet/telemetry.hpp"
 #include "sim/engine/event_queue.hpp"
 #include "sim/engine/timing_wheel.hpp"
@@ -99,6 +101,7 @@ struct FlowSpec {
   bool telemetry = false;  // switches write their load into its packets; acknowledgements bring it
   Time watch{0};           // record what arrives in windows of so long; 0: do not
   bool tell_left = false;  // also when the last byte has left
+  bool waits = false;      // sends only what it is granted
   std::uint64_t label = 0;
   std::uint64_t tag = 0;
   std::uint64_t account = 0;  // what happens to it is booked under this number
@@ -129,7 +132,8 @@ struct EngineCounters {
   std::uint64_t hops = 0, control_hops = 0, alarms = 0, controls = 0;
   std::uint64_t retransmitted = 0, timeouts = 0, naks = 0, cnps = 0;
   std::int64_t injected = 0, delivered = 0, dropped = 0,
-               discarded = 0;  // payload; discarded: by the receiving NIC
+               discarded = 0;           // payload; discarded: by the receiving NIC
+  std::int64_t made = 0, combined = 0;  // by switches: copies and sums; what became sums
 };
 
 // What happened to the flows of one account.
@@ -166,6 +170,9 @@ class Engine {
   void finish_build();
 
   std::uint32_t start(FlowSpec spec, Time now);
+  std::uint32_t add_tree(TreeSpec spec);
+  // Ends as a flow does, when every member has all that it waits for.
+  void start_collective(CollectiveSpec spec, Time now);
 
   Time next_event();
   // Handles everything up to `until`, but stops behind an event at which a flow ended, or
@@ -204,8 +211,12 @@ class Engine {
   // Ports that wait for each other, when nothing can move any more; empty when the flows just cannot send.
   std::vector<std::uint32_t> waiting_cycle() const;
   std::int64_t queued(std::uint32_t port) const;
-  // Payload injected = delivered + dropped + discarded + in the network.
+  // What comes in and is made = what is delivered, lost, combined or in the network.
   void check_conservation() const;
+  // Bytes of buffer that are taken, and copies that are on their way, when nothing is left to happen: 0, or something leaks.
+  std::int64_t held();
+  // Makes up what all ports did until now, which changes no result.
+  void settle();
 
  private:
   struct Node {
@@ -235,6 +246,8 @@ class Engine {
     bool empty() const { return head == flows.size() && later.empty(); }
   };
   using Source = std::vector<Ring>;  // by class
+  // What a flow is in a collective in switches: from a member, between switches, from the root, through the switches.
+  enum class Role : std::uint8_t { sum, partial, result, store };
   struct Flow {
     Path path, back;
     std::uint32_t packets = 0, next = 0, acked = 0;  // sender
@@ -264,9 +277,12 @@ class Engine {
     std::uint32_t most_under_way = 0;     // packets; 0: no limit
     std::uint32_t granted = 0, used = 0;  // pulled: packets it may send, has sent
     bool pulled = false, telemetry = false;
-    Series* series = nullptr;  // what arrived, when watched
+    Role role = Role::sum;                        // in a collective
+    std::uint32_t collective = kNone, place = 0;  // place: member or switch
+    std::uint64_t awaited = 0;                    // packets of it that have not arrived
+    Series* series = nullptr;                     // what arrived, when watched
   };
-  enum : std::uint32_t { kPause, kResume, kTimeout, kLeft, kPull };
+  enum : std::uint32_t { kPause, kResume, kTimeout, kLeft, kPull, kGrant };
   struct Deferred {
     std::uint32_t port, cause;
     std::uint8_t traffic_class;
@@ -325,7 +341,10 @@ class Engine {
   }
   // A packet is out of its switch at `end`: its credit goes back then, or the port remembers what to free.
   void leave_buffer(Port& port, const Packet& packet, Time end) {
-    if (packet.ingress == kNone) return;
+    if (packet.ingress >= kShared) {
+      if (packet.ingress != kNone) leave_shared(port, packet, end);
+      return;
+    }
     if (ports_[packet.ingress].guard == Guard::credit) {
       give_credit(packet.ingress, class_on(packet.ingress, packet), packet.charge, end);
       return;
@@ -345,6 +364,27 @@ class Engine {
   void send_pauses();
   void drop(std::uint32_t port, std::uint32_t k);
 
+  // multicast.cc
+  std::uint32_t take_shared(const SharedBuffer& buffer);
+  void free_shared(std::uint32_t id);
+  void replicate(std::uint32_t p, std::uint32_t k, std::uint32_t first, std::uint32_t count);
+  void fan_out(std::uint32_t k, std::uint32_t first, std::uint32_t count, std::uint32_t buffer,
+               Time when);
+  void leave_shared(Port& port, const Packet& packet, Time end);
+  std::uint32_t freed_by_last(std::uint32_t ingress);
+  // The port by which a packet came that has this ingress; kNone: made here.
+  std::uint32_t came_by(std::uint32_t ingress) const {
+    return ingress < kShared || ingress == kNone ? ingress : shared_[ingress & ~kShared].in;
+  }
+
+  // switch_collective.cc
+  std::uint32_t make_passive(const CollectiveSpec& spec, std::uint64_t awaited);
+  void take_in_part(std::uint32_t k);
+  void combine(std::uint32_t id, std::uint32_t at, const Packet& packet);
+  void sum_has_left(const SharedBuffer& buffer);
+  void on_grant(const Event& event);
+  void grant(std::uint32_t f);
+
   // trimming.cc
   bool trim(std::uint32_t in, std::uint32_t out, std::uint32_t k);
   void pull_for(std::uint32_t f, std::uint32_t in);
@@ -354,6 +394,7 @@ class Engine {
   void hear_trimmed(std::uint32_t f, std::uint32_t seq);
 
   // transport.cc
+  std::uint32_t take_flow();
   std::uint32_t next_packet(std::uint32_t p, std::uint8_t c,
                             Time start);  // of the flows that start here
   Time next_send(std::uint32_t p, std::uint8_t c) const;
@@ -397,6 +438,14 @@ class Engine {
   TelemetryTable telemetry_;
   std::map<std::uint32_t, Time> pull_free_;  // by port: when the next pull may be sent
   std::uint64_t pull_serial_ = 0;
+  std::vector<SharedBuffer> shared_;
+  std::uint32_t free_shared_ = kNone;
+  std::size_t shared_in_use_ = 0;
+  std::vector<Tree> trees_;
+  std::vector<Collective> collectives_;
+  std::vector<std::uint32_t> free_collectives_;
+  std::uint32_t collective_serial_ = 0;
+  std::uint64_t grant_serial_ = 0;
   std::map<std::uint32_t, PortSeries> port_series_;
   std::map<std::uint64_t, Series> flow_series_;
   std::unordered_map<std::uint64_t, FlowLedger> ledger_;  // of flows that are gone

@@ -176,6 +176,16 @@ packet::Path PacketNetwork::add_path(const std::vector<LinkId>& links) {
                           static_cast<std::uint32_t>(out[begins.front()].size()));
 }
 
+// Which port of its NIC this is.
+std::uint8_t PacketNetwork::lane_of(LinkId out_of_the_nic) const {
+  std::uint8_t port = 0;
+  for (const LinkId other : fabric_.out_links(fabric_.link(out_of_the_nic).from)) {
+    if (other == out_of_the_nic) break;
+    if (crosses_network(other)) ++port;
+  }
+  return lanes_ > 1 ? static_cast<std::uint8_t>(port % lanes_) : 0;
+}
+
 PacketNetwork::Way PacketNetwork::make_way(std::span<const Share> shares) {
   Way way;
   std::vector<LinkId> links, back;
@@ -188,12 +198,7 @@ PacketNetwork::Way PacketNetwork::make_way(std::span<const Share> shares) {
     if (way.line_rate.bps == 0) {
       way.line_rate = Bandwidth{engine_.spec(l.v).wire};
       way.nic = link.from.v;
-      std::uint8_t port = 0;
-      for (const LinkId other : fabric_.out_links(link.from)) {
-        if (other == l) break;
-        if (crosses_network(other)) ++port;
-      }
-      way.lane = lanes_ > 1 ? static_cast<std::uint8_t>(port % lanes_) : 0;
+      way.lane = lane_of(l);
     }
     back.push_back(link.reverse);
     way.lossy = way.lossy || link.link_class == LinkClass::ethernet;
@@ -238,6 +243,11 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
     if (request.left_tag) late_.push({now, order_++, *request.left_tag, id});
     late_.push({now + request.latency, order_++, request.tag, id});
     free_slots_.push_back(id);
+    return FlowId{id};
+  }
+  slot.way = nullptr;
+  if (request.tree != nullptr) {
+    start_tree(request, id, now);
     return FlowId{id};
   }
   Way& way = way_of(request);

@@ -6,11 +6,12 @@
 //   Lanes      A NIC has a queue towards its host for each of its ports: classes of their own inside the server, so that a
 //              crowded port of a bond does not stop the other.
 //   Transport  Ends at the NICs: they acknowledge and ask again. Inside a server nothing is lost and nothing acknowledged.
+//   Trees      A collective in switches is one request: see SwitchTree. Its links must not lose packets.
 //   Derived    What a scenario leaves open (headroom, thresholds, credits, rates) is computed from rate, delay and grain and
 //              listed by settings().
 //
-// Assumes: ways are between two ends (a coupled collective is several flows at once: the packet level runs it expanded), and
-// two-way budgets of PCIe ports are not modelled.
+// Assumes: other ways are between two ends (a coupled collective is several flows at once: the packet level runs it expanded),
+// and two-way budgets of PCIe ports are not modelled.
 #pragma once
 
 #include <cstdint>
@@ -88,6 +89,12 @@ class PacketNetwork final : public NetworkModel {
     }
   };
 
+  // What the engine knows of a tree, for one class of traffic.
+  struct KnownTree {
+    std::uint32_t id = 0;
+    std::uint32_t window = 1;  // packets
+  };
+
   static packet::EngineOptions engine_options(const NetworkOptions& options);
   void build(const NetworkOptions& options);
   packet::PortSpec port_spec(LinkId link);
@@ -95,6 +102,9 @@ class PacketNetwork final : public NetworkModel {
   Time paused_of(const packet::PortStats& stats) const;
   std::int64_t headroom_of(const packet::PortSpec& port, Bandwidth raw) const;
   Way& way_of(const FlowRequest& request);
+  std::uint8_t lane_of(LinkId out_of_the_nic) const;
+  KnownTree make_tree(const FlowRequest& request);
+  void start_tree(const FlowRequest& request, std::uint64_t tag, Time now);
   void choose_congestion_control(bool ethernet);
   void list_parameters(const packet::SenderFacts& facts);
   std::uint32_t connection_of(Way& way, const packet::SenderFacts& facts);
@@ -117,6 +127,7 @@ class PacketNetwork final : public NetworkModel {
   const packet::CongestionEntry* congestion_ = nullptr;
   std::set<std::pair<Bandwidth, Time>> listed_;  // whose parameters are in settings_
   std::map<std::uint32_t, Way> ways_;
+  std::map<std::pair<const SwitchTree*, std::uint8_t>, KnownTree> trees_;
   std::vector<FlowDone> done_;
   std::priority_queue<Late, std::vector<Late>, std::greater<>> late_;
   std::vector<Slot> slots_;

@@ -23,7 +23,7 @@ void PacketNetwork::remember_pauses(Slot& slot) const {
 
 // How long the links of its way were stopped while the flow ran.
 void PacketNetwork::note_pauses(const Slot& slot) {
-  if (engine_.pauses().empty()) return;
+  if (engine_.pauses().empty() || slot.way == nullptr) return;
   const Way& way = *slot.way;
   FlowObserved seen;
   for (std::size_t i = 0; i < way.pausable.size(); ++i) {

@@ -16,17 +16,20 @@
 
 namespace weft::packet {
 
+std::uint32_t Engine::take_flow() {
+  if (free_flows_.empty()) {
+    flows_.emplace_back();
+    return static_cast<std::uint32_t>(flows_.size() - 1);
+  }
+  const std::uint32_t f = free_flows_.back();
+  free_flows_.pop_back();
+  flows_[f] = Flow{};
+  return f;
+}
+
 std::uint32_t Engine::start(FlowSpec spec, Time now) {
   now_ = std::max(now_, now);
-  std::uint32_t f = 0;
-  if (free_flows_.empty()) {
-    f = static_cast<std::uint32_t>(flows_.size());
-    flows_.emplace_back();
-  } else {
-    f = free_flows_.back();
-    free_flows_.pop_back();
-    flows_[f] = Flow{};
-  }
+  const std::uint32_t f = take_flow();
   Flow& flow = flows_[f];
   const std::int64_t grain = options_.grain;
   const std::int64_t packets = (spec.bytes + grain - 1) / grain;
@@ -51,7 +54,7 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
   flow.account = spec.account;
   flow.congestion = std::move(spec.congestion);
   flow.telemetry = spec.telemetry;
-  flow.pulled = spec.pulled > 0;
+  flow.pulled = spec.pulled > 0 || spec.waits;
   flow.granted = spec.pulled;
   if (spec.watch.ps > 0)
     flow.series = &flow_series_.insert_or_assign(spec.tag, Series(spec.watch)).first->second;
@@ -239,9 +242,11 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
       pace_at(flow, start);
     }
     if (flow.ps_per_byte > 0) {
-      flow.next_time =
-          start + Time{static_cast<std::int64_t>(
-                      flow.ps_per_byte * static_cast<double>(packet.bytes + options_.header))};
+      const Time gap{static_cast<std::int64_t>(
+          flow.ps_per_byte * static_cast<double>(packet.bytes + options_.header))};
+      // A member of a collective makes up for a turn in which the port served another flow of it.
+      const Time from = flow.collective == kNone ? start : std::max(flow.next_time, start - gap);
+      flow.next_time = from + gap;
     }
     if (!may_send(flow)) {
       unlist(f, p);
@@ -373,6 +378,7 @@ void Engine::take_in(std::uint32_t k) {
   const Packet& packet = packets_[k];
   const std::uint32_t f = packet.flow;
   Flow& flow = flows_[f];
+  if (flow.collective != kNone) return take_in_part(k);
   counters_.delivered += packet.bytes;
   in_network_ -= packet.bytes;
   if (flow.series != nullptr) flow.series->add(now_, packet.bytes);

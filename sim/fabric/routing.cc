@@ -430,8 +430,10 @@ std::optional<Routes::Attachment> Routes::attach(NodeId gpu, const Door& door) {
 std::optional<Transfer> Routes::across(NodeId src, NodeId dst, const TransferOptions& options) {
   const std::uint64_t port = options.channel + options.hash;
   Door door{.channel = options.channel, .port = port, .gpudirect = options.gpudirect};
+  door.nic = options.src_nic;
   auto first = attach(src, door);
   door.outward = false;
+  door.nic = options.dst_nic;
   const auto last = attach(dst, door);
   if (!first || !last) return std::nullopt;
   Transfer out;

@@ -56,6 +56,7 @@ struct TransferOptions {
   std::uint32_t channel = 0;  // which of a GPU's NICs, and part of the flow's label
   std::uint64_t hash = 0;     // label of the flow, for ECMP
   Routing routing = Routing::ecmp;
+  std::int32_t src_nic = -1, dst_nic = -1;  // compute NICs of the servers by position, not near ones
 };
 
 class Routes {

@@ -175,10 +175,15 @@ struct NicSpec : ComponentHead {
 struct ReductionSpec {
   std::int64_t contexts = 0;
   std::optional<Bandwidth> rate;
+  std::optional<Bytes> buffer;
   template <class V>
   void visit(V&& v) {
     v("contexts", contexts, "reductions at a time", between(0, 1e9));
     v("rate", rate, "payload reduced per second and port", positive, at_most(kMostRate));
+    v("buffer", buffer,
+      "partial sums that one reduction may hold, at packet level; default: two round trips of its "
+      "tree",
+      positive, at_most(kMostPacket));
   }
 };
 

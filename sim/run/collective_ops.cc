@@ -61,7 +61,20 @@ OpId CollectiveBuilder::append(const Schedule& schedule, std::span<const NodeId>
   owners_ = static_cast<std::uint32_t>(nic_owners(routes_, gpus.first(first_server)).size());
   group_ = mix64(options.hash);
   for (const NodeId gpu : gpus) group_ = mix64(group_ ^ gpu.v);
-  if (options.expand || schedule.phases.empty()) return append_steps(schedule, gpus, options, last);
+  request_ = &schedule.request;
+  join_network(schedule, gpus, options);
+  if (options.packets && in_switches(schedule)) {
+    const Phase& phase = schedule.phases.front();
+    WEFT_CHECK(schedule.phases.size() == 1 && phase.channels.size() == 1, phase.channels.size());
+    return append_trees(schedule, phase.channels.front(), gpus, options, last);
+  }
+  if (options.packets && !options.expand) {
+    last = append_channels(schedule, gpus, options, last);
+    if (issued.valid()) workload_.depend(issued, last);
+    return last;
+  }
+  if (!tree_ && (options.expand || schedule.phases.empty()))
+    return append_steps(schedule, gpus, options, last);
   for (const Phase& phase : schedule.phases) last = append_phase(phase, gpus, options, last);
   if (issued.valid()) workload_.depend(issued, last);
   return last;
@@ -75,6 +88,8 @@ TransferOptions CollectiveBuilder::transfer_options(const Edge& edge, std::uint3
   way.peer_access = options.peer_access;
   way.gpudirect = options.gpudirect;
   way.hash = mix64(options.hash ^ (std::uint64_t{edge.src} << 32 | edge.dst));
+  way.src_nic = edge.src_nic;
+  way.dst_nic = edge.dst_nic;
   return way;
 }
 
@@ -85,6 +100,16 @@ CollectiveBuilder::Hop CollectiveBuilder::route_edge(const Edge& edge, std::span
   route_.clear();
   if (edge.src == kSwitch || edge.dst == kSwitch) {
     const bool up = edge.dst == kSwitch;
+    if (tree_) {
+      const SwitchTree::Member& member = tree_->members[up ? edge.src : edge.dst];
+      for (const LinkId link : up ? member.up : member.down) {
+        route_.add(link.v, 1);
+        route_.hops.push_back(link);
+      }
+      hop.alpha = member.latency + tree_->switches[member.at].height + options.costs.network_step;
+      hop.rate = route_.rate(routes_.fabric());
+      return hop;
+    }
     WEFT_CHECK(routes_.append_to_switches(gpus[up ? edge.src : edge.dst], up, route_), edge.src,
                edge.dst);
     hop.alpha = route_.latency + Time{options.costs.step.ps / 2};
@@ -383,6 +408,7 @@ OpId CollectiveBuilder::append_phase(const Phase& phase, std::span<const NodeId>
       if (channel.form == Channel::Form::chain) crossed.push_back(edge);
     });
     if (edges == 0) continue;
+    if (tree_ && channel.form == Channel::Form::in_switch) load_network(channel, *request_);
     Time fill{0};
     switch (channel.form) {
       case Channel::Form::ring: {

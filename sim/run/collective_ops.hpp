@@ -13,9 +13,12 @@
 //             paced      as given, at the mean latency of the hops inside servers and of those between
 // Expanded. Every transfer of the schedule is a flow that waits until the data it forwards is there and until the sends of its
 //           rank in the round before have left; where there is no pipeline, until that round's receives are there too.
+// In switches. Packet by packet a collective in switches is one operation per tree of them (see SwitchTree), which the network
+//           model runs whole; between servers it is coupled at the other levels, expanded or not.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,6 +43,13 @@ struct CollectiveOptions {
   std::uint64_t hash = 0;   // of the job, part of every flow's label
   std::uint32_t label = 0;  // of the operations
 };
+
+// Whether its channels run from ranks to switches and back.
+bool in_switches(const Schedule& schedule);
+
+// The trees that such a collective runs in. Throws InputError.
+std::vector<SwitchTree> switch_trees(Routes& routes, std::span<const NodeId> gpus,
+                                     const CollectiveOptions& options);
 
 // Builds operations; keeps scratch space between calls so that thousands of groups cost little.
 class CollectiveBuilder {
@@ -81,6 +91,15 @@ class CollectiveBuilder {
                     const CollectiveOptions& options, OpId after);
   OpId append_steps(const Schedule& schedule, std::span<const NodeId> gpus,
                     const CollectiveOptions& options, OpId after);
+  // The trees of switches that the running collective needs.
+  OpId append_trees(const Schedule& schedule, const Channel& channel, std::span<const NodeId> gpus,
+                    const CollectiveOptions& options, OpId after);
+  // A library's channels, packet by packet: rings, trees, chains and direct edges as transfers.
+  OpId append_channels(const Schedule& schedule, std::span<const NodeId> gpus,
+                       const CollectiveOptions& options, OpId after);
+  void join_network(const Schedule& schedule, std::span<const NodeId> gpus,
+                    const CollectiveOptions& options);
+  void load_network(const Channel& channel, const CollectiveRequest& request);
   // `channel` 0 .. of a phase; flows of a direct channel are dealt to the NICs of a GPU by their ends.
   TransferOptions transfer_options(const Edge& edge, std::uint32_t channel,
                                    const CollectiveOptions& options) const;
@@ -118,10 +137,12 @@ class CollectiveBuilder {
 
   Routes& routes_;
   Workload& workload_;
-  Route route_;               // of the last edge
-  std::uint32_t owners_ = 1;  // NIC owners of the group's first server
-  bool dealt_ = false;        // the running channel is direct
-  std::vector<double> load_;  // by resource
+  Route route_;                                 // of the last edge
+  std::uint32_t owners_ = 1;                    // NIC owners of the group's first server
+  bool dealt_ = false;                          // the running channel is direct
+  std::optional<SwitchTree> tree_;              // between servers, of a collective in switches
+  const CollectiveRequest* request_ = nullptr;  // of the running collective
+  std::vector<double> load_;                    // by resource
   std::vector<std::uint32_t> touched_;
   std::vector<Half> halves_;  // of the running channel
   std::vector<std::uint32_t>

@@ -70,6 +70,21 @@ class OwnAlgorithms : public GroupPlanner {
   Routing routing_;
 };
 
+// What the library plans, for a network of packets.
+class InPackets : public GroupPlanner {
+ public:
+  explicit InPackets(std::shared_ptr<const GroupPlanner> library) : library_(std::move(library)) {}
+
+  PlannedCollective plan(CollectiveKind kind, Bytes bytes, std::uint32_t root) const override {
+    PlannedCollective out = library_->plan(kind, bytes, root);
+    out.options.packets = true;
+    return out;
+  }
+
+ private:
+  std::shared_ptr<const GroupPlanner> library_;
+};
+
 }  // namespace
 
 CollectivePlanner collective_planner(const Fabric& fabric, const Scenario& scenario,
@@ -82,9 +97,12 @@ CollectivePlanner collective_planner(const Fabric& fabric, const Scenario& scena
   const auto known = std::make_shared<Known>();
   const auto join = [&fabric, &scenario, algorithms, &library, unnamed,
                      known](std::span<const NodeId> gpus) -> std::shared_ptr<const GroupPlanner> {
-    if (library && scenario.fidelity != Fidelity::packet) {
+    const bool packets = scenario.fidelity == Fidelity::packet;
+    if (library && (!packets || scenario.nccl)) {
       try {
-        return library.join(fabric, gpus, scenario.nccl.value_or(unnamed));
+        auto joined = library.join(fabric, gpus, scenario.nccl.value_or(unnamed));
+        if (packets) return std::make_shared<InPackets>(std::move(joined));
+        return joined;
       } catch (const InputError&) {
         if (scenario.nccl) throw;  // asked for by name
       }

@@ -188,6 +188,7 @@ FlowRequest Executor::request_of(OpId op) const {
   }
   request.way = way_base_ + operation.way;
   request.wire = way.wire;
+  if (way.tree != Way::kNoTree) request.tree = &plan_->trees[way.tree];
   request.traffic_class = jobs_[job_of_[op.v]].traffic_class;
   return request;
 }

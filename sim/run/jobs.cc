@@ -296,6 +296,7 @@ bool JobBuilder::add_planned_group(const JobSpec& spec, JobPlan& job, GroupPlan&
   planned.options.hash =
       mix64(static_cast<std::uint64_t>(scenario_.seed) ^ mix64(group.gpus.front().v));
   planned.options.label = label_;
+  planned.options.packets = scenario_.fidelity == Fidelity::packet;
   group.first = workload_.add_barrier();
   group.last = builder_.append(planned.schedule, group.gpus, planned.options, group.first);
   return true;
@@ -314,18 +315,26 @@ bool JobBuilder::add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group) 
       static_cast<std::int64_t>(std::clamp<std::size_t>(shape.orders.size(), 1, 64))));
   request.chunk = spec.chunk.value_or(Bytes{0});
   PlannedCollective planned = plan_own(*algorithm, shape, request, scenario_, fabric_.routing());
+  planned.options.hash =
+      mix64(static_cast<std::uint64_t>(scenario_.seed) ^ mix64(group.gpus.front().v));
+  if (in_switches(planned.schedule) && !take_contexts(group, planned.options, job)) {
+    const auto ring = std::ranges::find(algorithms_, "ring", &AlgorithmEntry::name);
+    WEFT_CHECK(ring != algorithms_.end(), algorithms_.size());
+    const std::uint64_t hash = planned.options.hash;
+    planned = plan_own(**ring, shape, request, scenario_, fabric_.routing());
+    planned.options.hash = hash;
+  }
   const Schedule& schedule = planned.schedule;
   job.algorithm = planned.algorithm;
   job.channels = planned.channels;
-  const bool in_switch = !schedule.phases.empty() &&
-                         schedule.phases.front().channels.front().form == Channel::Form::in_switch;
-  if (in_switch && shape.switch_rate.bps > 0 && job.groups.size() == 1) {
+  const Bandwidth limit =
+      in_switches(schedule) ? schedule.phases.front().channels.front().cap : Bandwidth{0};
+  if (limit.bps > 0 && job.groups.size() == 1) {
     job.notes.push_back(
-        fmt::format("the switches reduce at most {} per GPU", to_text_bytes(shape.switch_rate)));
+        fmt::format("the switches reduce at most {} per GPU", to_text_bytes(limit)));
   }
   CollectiveOptions& options = planned.options;
   options.expand = options.expand || spec.expand;
-  options.hash = mix64(static_cast<std::uint64_t>(scenario_.seed) ^ mix64(group.gpus.front().v));
   options.label = label_;
   group.first = workload_.add_barrier();
   group.last = builder_.append(schedule, group.gpus, options, group.first);

@@ -94,6 +94,7 @@ class JobBuilder {
   const AlgorithmEntry* find_algorithm(const JobSpec& spec, const GroupShape& shape);
   void add_collective(const JobSpec& spec, JobPlan& job, Placement& placement);
   bool add_group(const JobSpec& spec, JobPlan& job, GroupPlan& group);
+  bool take_contexts(const GroupPlan& group, const CollectiveOptions& options, JobPlan& job);
   bool add_planned_group(const JobSpec& spec, JobPlan& job, GroupPlan& group);
   void check_library();
   void add_modelled(const JobSpec& spec, JobPlan& job, Placement& placement);
@@ -124,7 +125,8 @@ class JobBuilder {
   struct Other;
   std::vector<std::shared_ptr<Other>> others_;  // the jobs on machines without some links
   std::vector<Rerouting> reroutes_;
-  std::uint32_t label_ = 0;  // of the running job
+  std::uint32_t label_ = 0;                  // of the running job
+  std::map<NodeId, std::int64_t> contexts_;  // in use, by switch that reduces
 };
 
 }  // namespace weft

@@ -99,6 +99,7 @@ void Lockstep::take(Pattern& pattern, const PlannedCollective& plan, const Group
   scratch_.edges.clear();
   scratch_.ways.clear();
   scratch_.shares.clear();
+  scratch_.trees.clear();
   if (!builder_) {
     builder_ = std::make_unique<CollectiveBuilder>(routes_, scratch_);
     if (!packets_) builder_->keep_journeys();
@@ -122,6 +123,9 @@ void Lockstep::take(Pattern& pattern, const PlannedCollective& plan, const Group
     op.latency = way.latency;
     op.wire = way.wire;
     op.cap = way.cap;
+    if (way.tree == Way::kNoTree) continue;
+    op.tree = static_cast<std::uint32_t>(workload_.trees.size());
+    workload_.trees.push_back(scratch_.trees[way.tree]);
   }
   if (first != next) return;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -188,8 +192,10 @@ void Lockstep::fold(std::span<const Bandwidth> capacities,
   if (packets_) {
     for (Pattern& pattern : patterns_) {
       for (Op& op : pattern.ops) {
-        if (op.operation.kind == Operation::Kind::flow)
+        if (op.operation.kind == Operation::Kind::flow) {
           op.operation.way = workload_.add_way(op.shares, op.latency, op.cap, op.wire);
+          workload_.ways.back().tree = op.tree;
+        }
         op.shares = {};
       }
     }

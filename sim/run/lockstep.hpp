@@ -68,6 +68,7 @@ class Lockstep {
     std::size_t room = 0;       // shares before those of one resource are added up
     Time latency{0}, wire{0};
     Bandwidth cap{0};
+    std::uint32_t tree = Way::kNoTree;
     std::uint32_t use = 0;
     std::vector<std::uint32_t> after;  // operations of the pattern; 0 is what came before it
   };

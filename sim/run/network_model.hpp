@@ -25,6 +25,7 @@ namespace weft {
 
 class Fabric;
 struct PacketSpec;
+struct SwitchTree;
 
 struct FlowRequest {
   std::span<const Share>
@@ -39,6 +40,8 @@ struct FlowRequest {
   std::uint32_t way = 0;  // requests of one number have the same shares
   Time wire{0};           // the part of `latency` that the links and nodes of the way cause
   std::uint8_t traffic_class = 1;  // packet level: priority, service level or virtual lane
+  // Packet level: the flow is a collective in these switches over a vector of `size`; they outlive the model.
+  const SwitchTree* tree = nullptr;
 };
 
 struct FlowDone {

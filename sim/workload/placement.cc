@@ -236,6 +236,11 @@ GroupShape group_shape(Routes& routes, std::span<const NodeId> gpus) {
     return shape;
   }
 
+  if (fabric.network() && fabric.network()->switch_model.reduction) {
+    shape.network_reduces = true;
+    shape.network_rate = fabric.network()->switch_model.reduction->rate.value_or(Bandwidth{0});
+  }
+
   // One ring per NIC near the group's GPUs; all servers rotate their order to that NIC's GPU, every second one backwards, so that
   // each hop between servers joins two GPUs of the same position (one rail).
   std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>>

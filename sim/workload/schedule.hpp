@@ -161,8 +161,10 @@ struct GroupShape {
   std::uint32_t ranks = 1;
   std::vector<std::vector<std::uint32_t>> servers;
   std::vector<std::vector<std::uint32_t>> orders;
-  bool switch_reduces = false;  // all ranks hang on switches that reduce and multicast
-  Bandwidth switch_rate{0};     // limit of that reduction per rank, 0 for none
+  bool switch_reduces = false;   // all ranks hang on switches that reduce and multicast
+  Bandwidth switch_rate{0};      // limit of that reduction per rank, 0 for none
+  bool network_reduces = false;  // the switches between the servers do
+  Bandwidth network_rate{0};     // limit of that reduction per port, 0 for none
 };
 
 struct Schedule {

@@ -14,6 +14,7 @@
 #include "sim/core/ids.hpp"
 #include "sim/core/share.hpp"
 #include "sim/core/units.hpp"
+#include "sim/workload/switch_tree.hpp"
 
 namespace weft {
 
@@ -23,6 +24,9 @@ struct Way {
   Time latency{0};
   Bandwidth cap{0};
   Time wire{0};  // the part of the latency that links and nodes cause; the rest is software
+  std::uint32_t tree = kNoTree;  // in Workload::trees: what happens in switches, at packet level
+
+  static constexpr std::uint32_t kNoTree = 0xFFFF'FFFF;
 };
 
 struct Operation {
@@ -62,8 +66,11 @@ class Workload {
   }
   std::uint32_t add_way(std::span<const Share> crossed, Time latency, Bandwidth cap,
                         Time wire = {}) {
-    ways.push_back({static_cast<std::uint32_t>(shares.size()),
-                    static_cast<std::uint32_t>(crossed.size()), latency, cap, wire});
+    ways.push_back({.first = static_cast<std::uint32_t>(shares.size()),
+                    .count = static_cast<std::uint32_t>(crossed.size()),
+                    .latency = latency,
+                    .cap = cap,
+                    .wire = wire});
     shares.insert(shares.end(), crossed.begin(), crossed.end());
     return static_cast<std::uint32_t>(ways.size() - 1);
   }
@@ -80,6 +87,7 @@ class Workload {
   std::vector<Edge> edges;
   std::vector<Way> ways;
   std::vector<Share> shares;
+  std::vector<SwitchTree> trees;
   std::vector<std::string> labels{""};
 
  private:

@@ -43,9 +43,10 @@ double measure_of(const TrainCase& ask, const CaseRow& row, const Architecture& 
   const auto seq = static_cast<double>(*ask.seq), batch = static_cast<double>(row.global_batch);
   if (ask.measure == TrainMeasure::tokens_per_s_per_gpu) return seq * batch / step_s / gpus;
   if (ask.measure == TrainMeasure::iteration_s) return step_s;
-  const double flops = training_flops(model, ask.flops_convention, *ask.seq, row.global_batch,
-                                      ask.plan.recompute == Recompute::full) /
-                       step_s / gpus;
+  const double flops =
+      training_flops(model, ask.flops_convention, *ask.seq, row.global_batch,
+                     ask.plan.recompute == Recompute::full, ask.lora_rank.has_value()) /
+      step_s / gpus;
   return ask.measure == TrainMeasure::mfu ? flops / peak_flops(gpu, ask.dtype.compute)
                                           : flops * 1e-12;
 }
@@ -70,8 +71,9 @@ void predict_row(const ValidationRecord& record, const CaseRow& row,
   result.predicted = measure_of(ask, row, model, gpu, answer.step_time_s);
   result.error = result.predicted / result.measured - 1;
   result.step_time_s = answer.step_time_s;
-  result.hardware_flops =
-      hardware_flops(model, *ask.seq, row.global_batch, ask.plan.recompute) / gpus;
+  result.hardware_flops = hardware_flops(model, *ask.seq, row.global_batch, ask.plan.recompute,
+                                         ask.lora_rank.has_value()) /
+                          gpus;
   result.throughput_factor =
       ask.measure == TrainMeasure::iteration_s ? static_cast<double>(row.global_batch) / gpus : 1;
   result.how = answer.how;

@@ -74,7 +74,13 @@ class Reader {
     };
     unasked(measurement_.messages.size(), "messages between NICs");
     unasked(measurement_.experts.size(), "dispatch and combine of experts");
-    unasked(measurement_.overlaps.size(), "kernels beside collectives");
+    if (!measurement_.overlaps.empty()) {
+      notes_.push_back(fmt::format(
+          "{}: products beside collectives take {:.3g} times what they take alone, median of {}: "
+          "`beside_collectives` of the GPU's computing, which training steps use; a fit leaves it "
+          "alone",
+          measurement_.name, beside_collectives(), measurement_.overlaps.size()));
+    }
     if (within_ > 0)
       notes_.push_back(
           fmt::format("{} within one device: weft has no prediction for them, left out",
@@ -94,6 +100,14 @@ class Reader {
   }
 
  private:
+  double beside_collectives() const {
+    std::vector<double> ratios;
+    for (const OverlapSample& sample : measurement_.overlaps)
+      ratios.push_back(sample.kernel.seconds() / sample.kernel_alone.seconds());
+    const auto middle = ratios.begin() + std::ssize(ratios) / 2;
+    std::ranges::nth_element(ratios, middle);
+    return *middle;
+  }
   void add_run(const MeasuredRun& run) {
     FitTable table;
     const std::string collective = run.collective.empty() ? answers_.collective : run.collective;

@@ -42,6 +42,12 @@ double Estimator::call(const CollectiveCall& one, const PlanSpec& plan) {
   return one.rounds * times_.collective(span, one.kind, one.bytes);
 }
 
+// While both last, computing takes `factor` times as long.
+double Estimator::slowed(double computing, double busy) const {
+  const double factor = kernels_.slowdown_beside_collectives();
+  return std::min(computing * (factor - 1), std::max(0.0, busy) * (1 - 1 / factor));
+}
+
 Estimator::Cost Estimator::cost(const LayerPass& pass, const PlanSpec& plan) {
   Cost out;
   for (const PassStep& step : pass.steps) {
@@ -59,10 +65,11 @@ Estimator::Cost Estimator::cost(const LayerPass& pass, const PlanSpec& plan) {
       if (seconds > beside) longest = one.dimension;
       beside = std::max(beside, seconds);
     }
-    const double waited = std::max(0.0, beside - step.compute_s * under);
+    const double slower = slowed(step.compute_s * under, beside);
+    const double waited = std::max(0.0, beside - step.compute_s * under - slower);
     out.exposed[index(longest)] += waited;
-    out.compute += step.compute_s;
-    out.total += step.compute_s + waited;
+    out.compute += step.compute_s + slower;
+    out.total += step.compute_s + slower + waited;
   }
   return out;
 }
@@ -137,19 +144,18 @@ void Estimator::shard(Stage& stage, const TrainingSpec& training) {
     return over_replicas(training, parameters, CollectiveKind::all_gather, gather);
   };
   double gathers = 0, reductions = 0, first = 0, layers = 0;
-  StageParameters ends = stage.parameters;
+  RankParameters ends = stage.parameters;
   for (std::size_t i = 0; i < stage.counts.size(); ++i) {
     if (stage.counts[i] == 0) continue;
-    const StageParameters layer =
-        layer_parameters(model_, training.plan, kinds_[i % kinds_.size()]);
+    const RankParameters layer = layer_parameters(model_, training, kinds_[i % kinds_.size()]);
     const double count = real(stage.counts[i]);
-    first = gathered(layer);
+    first = gathered(layer.held);
     gathers += count * first;
-    reductions += count * reduction(training, layer);
-    ends.dense -= count * layer.dense;
+    reductions += count * reduction(training, layer.trained);
+    ends.add(layer, -count);
     layers += count;
   }
-  ends.experts = 0;
+  ends.held.experts = ends.trained.experts = 0;
   const auto wait = [&](Cost& pass, double seconds) {
     pass.total += std::max(0.0, seconds);
     pass.exposed[index(Dimension::dp)] += std::max(0.0, seconds);
@@ -159,12 +165,21 @@ void Estimator::shard(Stage& stage, const TrainingSpec& training) {
   const auto beside = [&](const Cost& pass, double busy) {
     return fsdp.prefetch > 0 ? busy - pass.total : busy;
   };
-  const double begins = (ends.dense > 1 ? gathered(ends) : 0) + first;
+  const auto slow_down = [&](Cost& pass, double busy) {
+    const double slower = slowed(pass.compute, busy);
+    pass.compute += slower;
+    pass.total += slower;
+  };
+  if (fsdp.prefetch > 0) {
+    slow_down(stage.forward, gathers);
+    slow_down(stage.backward, (fsdp.reshard ? gathers : 0) + reductions);
+  }
+  const double begins = (ends.held.dense > 1 ? gathered(ends.held) : 0) + first;
   const double under = stage.backward.total / std::max(layers, 1.0);
   wait(stage.forward, beside(stage.forward, gathers));
   if (fsdp.prefetch > 0) wait(stage.forward, begins - under);
   stage.begin = fsdp.prefetch > 0 ? std::min(begins, under) : 0;
-  const double last = ends.dense > 1 ? reduction(training, ends) : 0;
+  const double last = ends.trained.dense > 1 ? reduction(training, ends.trained) : 0;
   stage.end = last + reductions / std::max(layers, 1.0);
   reductions += last;
   wait(stage.backward,
@@ -202,7 +217,7 @@ double Estimator::reduction(const TrainingSpec& training, StageParameters parame
 }
 
 double Estimator::layer_bytes(const TrainingSpec& training) const {
-  return layer_parameters(model_, training.plan, kinds_[kind_of_.back()]).total() *
+  return layer_parameters(model_, training, kinds_[kind_of_.back()]).trained.total() *
          bytes_of(training.dtype.reduced());
 }
 
@@ -218,16 +233,17 @@ double Estimator::finish(const TrainingSpec& training, StepEstimate& out) {
                expert_shard = real(plan.shard_ranks(expert_replicas(plan)));
   const double chunks = real(plan.schedule == PipelineSchedule::interleaved ? plan.vpp : 1);
   const FsdpSpec fsdp = plan.fsdp.value_or(FsdpSpec{});
-  double waited = 0, optimizer = 0, gathered = 0, first = 0;
+  double waited = 0, optimizer = 0, gathered = 0, first = 0, host = 0, slower = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const Stage& stage = stages_[s];
+    const StageParameters& trained = stage.parameters.trained;
     if (s > 0 && stage == stages_[s - 1]) continue;  // the earlier one ends later
-    if (replicas(plan) > 1) {
-      // Bucket by bucket, and at least a layer. Those of later chunks are reduced under what is left of the others.
-      const double all = stage.parameters.total() * bytes_of(training.dtype.reduced());
-      const double bucket = std::min(all, std::max(real(plan.bucket.count), layer_bytes(training)));
-      const double part = plan.sharded() ? layer_bytes(training) / all : bucket / all;
-      const StageParameters one{part * stage.parameters.dense, part * stage.parameters.experts};
+    // Bucket by bucket, and at least a layer. Those of later chunks are reduced under what is left of the others.
+    const double all = trained.total() * bytes_of(training.dtype.reduced());
+    const double bucket = std::min(all, std::max(real(plan.bucket.count), layer_bytes(training)));
+    const double part = all > 0 ? (plan.sharded() ? layer_bytes(training) : bucket) / all : 1;
+    if (replicas(plan) > 1 && trained.total() > 0) {
+      const StageParameters one{part * trained.dense, part * trained.experts};
       const double last = reduction(training, one);
       const double busy = last / part;
       const double backward = stage.backward.total + stage.weights.total;
@@ -241,31 +257,39 @@ double Estimator::finish(const TrainingSpec& training, StepEstimate& out) {
       else if (under)
         rest = std::max({busy - window, (busy - backward) / chunks, last});
       waited = std::max(waited, rest - early);
+      if (!plan.sharded()) slower = std::max(slower, slowed(window, busy - rest));
     }
     const double updated =
-        shards ? stage.parameters.dense / shard + stage.parameters.experts / expert_shard
-               : stage.parameters.total();
+        shards ? trained.dense / shard + trained.experts / expert_shard : trained.total();
     optimizer = std::max(optimizer, passes.optimizer_s(updated));
+    if (plan.offload) {
+      const double down = host_copy_s(training, updated * bytes_of(training.dtype.grad));
+      const double left = plan.overlap.grad_reduce || plan.sharded()
+                              ? std::max(part * down, down - stage.backward.total)
+                              : down;
+      host = std::max(host, left + host_step_s(training, updated) +
+                                host_copy_s(training, updated * bytes_of(training.dtype.param)));
+    }
     if (plan.sharded() && s == 0) first = stage.begin;
     if (plan.sharded() || plan.zero == 0) continue;
-    const double weights =
-        over_replicas(training, stage.parameters, CollectiveKind::all_gather, gather);
+    const double weights = over_replicas(training, trained, CollectiveKind::all_gather, gather);
     gathered = std::max(gathered, weights);
     if (s == 0) first = weights / chunks;
   }
   // Weights of later stages and chunks arrive while the first ones work.
   const double weights = plan.sharded() || plan.overlap.param_gather ? first : gathered;
   out.exposed_s[index(Dimension::dp)] += waited + weights;
-  out.compute_s += optimizer;
+  out.exposed_s[index(Dimension::host)] += host;
+  out.compute_s += optimizer + slower;
   double embed = 0;
-  if (copies_.size() > 1) {
+  if (copies_.size() > 1 && !training.lora_rank) {
     const std::int64_t stride = copies_.back() / (std::ssize(copies_) - 1);
     embed = times_.collective(
         {std::ssize(copies_), stride * plan.tp * plan.cp * *plan.dp}, CollectiveKind::all_reduce,
         model_.embedding() / real(plan.tp) * bytes_of(training.dtype.reduced()));
     out.exposed_s[index(Dimension::embed)] += embed;
   }
-  return waited + weights + optimizer + embed;
+  return waited + weights + optimizer + host + slower + embed;
 }
 
 // From a stage to the next. All are alike unless an encoder's output goes along from some stage on.
@@ -298,7 +322,7 @@ StepEstimate Estimator::step(const TrainingSpec& training, const StageLayout& la
       stage = stages_[s - 1];
       continue;
     }
-    stage.parameters = stage_parameters(model_, plan, layout[s]);
+    stage.parameters = stage_parameters(model_, training, layout[s]);
     fill(stage, training, table, entry.splits_backward, entry.bidirectional ? 0.5 : 1);
   }
   const auto length = [](const Stage& stage) {

@@ -6,6 +6,8 @@
 //   sends      2 (p - 1) hops fill and drain the pipeline; in 1F1B a micro-batch comes back only after 2 (p - 1) hops and p others,
 //              so that each of them waits for 2 (p - 1) / p hops more
 //   gradients  what their reduction takes beyond the last backward pass, under which it runs bucket by bucket
+//   host       copies of an offloaded optimizer beyond the passes under which they run, its step, weights on their way back
+//   pace       where computing is slower beside collectives, both run together and the longer one is left alone
 //   weights    gathered before the first pass (ZeRO-1, ZeRO-2), or layer by layer beside the passes (FSDP): the longer counts
 //
 // The simulated step (models/llm/step) is made of the same passes; `weft plan` checks its best plans with it.
@@ -68,7 +70,7 @@ class Estimator {
     std::vector<std::int64_t> counts;  // layers by kind, twice: those that recompute behind
     std::int64_t embeddings = 0, losses = 0, joins = 0;
     Cost forward, backward, weights;
-    StageParameters parameters;
+    RankParameters parameters;
     // Fully sharded: what the first pass of all waits for more than later ones, and the last for its gradients.
     double begin = 0, end = 0;
     bool operator==(const Stage& other) const {
@@ -90,6 +92,8 @@ class Estimator {
   double layer_bytes(const TrainingSpec& training) const;
   double mean_hop(const TrainingSpec& training, const StageLayout& layout);
   double finish(const TrainingSpec& training, StepEstimate& out);
+  // How much longer `computing` takes beside `busy` seconds of collectives.
+  double slowed(double computing, double busy) const;
 
   const Architecture& model_;
   const KernelTimes& kernels_;

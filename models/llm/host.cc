@@ -2,31 +2,58 @@
 #include "models/llm/host.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
 
 #include "models/llm/memory.hpp"
+#include "sim/fabric/routing.hpp"
 
 namespace weft {
 
+namespace {
+
+// What each of `gpus` gets when all of them use their way to the host, bytes per second; 0 without one.
+double slowest(Routes& routes, const std::vector<NodeId>& gpus, HostWay way) {
+  std::map<std::uint32_t, double> load;
+  std::vector<Leg> legs;
+  for (const NodeId gpu : gpus) {
+    const std::optional<Leg> leg = routes.host_copy(gpu, way);
+    if (!leg) return 0;
+    for (const Share& share : leg->route.shares) load[share.resource] += share.weight;
+    legs.push_back(*leg);
+  }
+  double out = std::numeric_limits<double>::infinity();
+  for (const auto& [resource, weight] : load)
+    out = std::min(out, routes.fabric().capacity(resource).bytes_per_s() / weight);
+  return load.empty() ? 0 : out;
+}
+
+}  // namespace
+
 HostFacts host_facts(const Fabric& fabric, const std::vector<NodeId>& gpus) {
   HostFacts out;
-  const ServerId server = fabric.node(gpus.front()).server;
-  out.server_gpus =
-      std::ranges::count_if(gpus, [&](NodeId gpu) { return fabric.node(gpu).server == server; });
-  const auto fastest = [&](NodeId node) {
-    double rate = 0;
-    for (const LinkId link : fabric.out_links(node)) {
-      if (fabric.link(link).tier == Tier::host)
-        rate = std::max(rate, fabric.link(link).rate.bytes_per_s());
-    }
-    return rate;
-  };
-  out.link = fastest(gpus.front());
-  const ServerType& type = fabric.type_of(server);
-  for (std::uint32_t local = 0; local < type.nodes.size(); ++local) {
-    if (type.nodes[local].kind == NodeKind::dram)
-      out.memory += fastest(fabric.local_node(server, local));
+  Routes routes(fabric);
+  std::map<std::uint32_t, ServerId> first;  // of a kind
+  for (const NodeId gpu : gpus) {
+    const ServerId server = fabric.node(gpu).server;
+    first.try_emplace(fabric.server(server).type, server);
   }
-  out.memory /= static_cast<double>(type.gpus.size());
+  const auto of = [&](ServerId server) {
+    std::vector<NodeId> own;
+    std::ranges::copy_if(gpus, std::back_inserter(own),
+                         [&](NodeId gpu) { return fabric.node(gpu).server == server; });
+    return own;
+  };
+  out.server_gpus = std::ssize(of(fabric.node(gpus.front()).server));
+  out.link = out.memory = std::numeric_limits<double>::infinity();
+  for (const auto& [type, server] : first) {
+    const std::vector<NodeId> own = of(server);
+    for (const HostWay way : {HostWay::to_host, HostWay::to_gpu})
+      out.link = std::min(out.link, slowest(routes, own, way));
+    out.memory = std::min(out.memory, slowest(routes, own, HostWay::within));
+  }
   return out;
 }
 
@@ -60,24 +87,32 @@ double step_bytes(const TrainingSpec& training) {
   return 0;
 }
 
-double offloaded_step_s(const TrainingSpec& training, double parameters) {
-  const double copied = bytes_of(training.dtype.grad) + bytes_of(training.dtype.param);
-  return parameters * (copied / training.host.link + step_bytes(training) / training.host.memory);
+double host_step_s(const TrainingSpec& training, double parameters) {
+  return parameters * step_bytes(training) / training.host.memory;
+}
+
+double host_copy_s(const TrainingSpec& training, double bytes) {
+  return bytes / training.host.link;
 }
 
 double checkpoint_bytes(const Architecture& model, const TrainingSpec& training) {
-  return model.total() * (bytes_of(training.dtype.param) + optimizer_bytes(training)) /
-         real(training.gpus);
+  return trained_parameters(model, training) *
+         (bytes_of(training.dtype.param) + optimizer_bytes(training)) / real(training.gpus);
+}
+
+double storage_s(const Architecture& model, const TrainingSpec& training) {
+  if (!training.checkpoint || training.checkpoint->target == CheckpointTarget::host) return 0;
+  return checkpoint_bytes(model, training) * real(training.gpus) /
+         training.checkpoint->rate->bytes_per_s() / real(training.checkpoint->every_steps);
 }
 
 double checkpoint_s(const Architecture& model, const TrainingSpec& training) {
   if (!training.checkpoint) return 0;
-  const double bytes = checkpoint_bytes(model, training);
-  const double seconds =
-      training.checkpoint->target == CheckpointTarget::host
-          ? bytes / std::min(training.host.link, training.host.memory)
-          : bytes * real(training.gpus) / training.checkpoint->rate->bytes_per_s();
-  return seconds / real(training.checkpoint->every_steps);
+  const double copied = training.host.link > 0
+                            ? host_copy_s(training, checkpoint_bytes(model, training)) /
+                                  real(training.checkpoint->every_steps)
+                            : 0;
+  return std::max(copied, storage_s(model, training));
 }
 
 }  // namespace weft

@@ -252,8 +252,8 @@ class InferenceJob : public ModelledJob {
                                                      : JobSite::Timing::host)),
         wires_(site.make_timer(JobSite::Timing::bare)),
         engine_(site.fabric, site.routes, {*timer_, *wires_}, spec_, layout_, gpus_),
-        result_(
-            engine_.serve(slowness(site, spec_), static_cast<std::uint64_t>(site.scenario.seed))) {}
+        result_(engine_.serve(slowness(site, spec_), static_cast<std::uint64_t>(site.scenario.seed),
+                              site.progress)) {}
 
   void append(Workload& workload, Lockstep&, OpId start) override {
     workload.depend(start, workload.add_delay(picoseconds(result_.makespan)));

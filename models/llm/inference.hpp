@@ -25,7 +25,8 @@ class InferenceEngine {
 
   IterationTime iteration(const Iteration& iteration) const { return passes_(iteration); }
   // `slowness` of each replica's computing; empty: all sound.
-  ServeResult serve(std::vector<double> slowness, std::uint64_t seed) const;
+  ServeResult serve(std::vector<double> slowness, std::uint64_t seed,
+                    std::function<void(Time, std::uint64_t)> progress = {}) const;
   const InferenceMemory& memory() const { return memory_; }
   const InferenceNetwork& network() const { return network_; }
   const Architecture& model() const { return model_; }

@@ -39,7 +39,8 @@ std::int64_t InferenceEngine::cache_tokens() const {
   return memory_.tokens_in(fits() ? cache_room() : wanted, typical_);
 }
 
-ServeResult InferenceEngine::serve(std::vector<double> slowness, std::uint64_t seed) const {
+ServeResult InferenceEngine::serve(std::vector<double> slowness, std::uint64_t seed,
+                                   std::function<void(Time, std::uint64_t)> progress) const {
   ServeShape shape;
   shape.replicas = spec_.plan.dp.value_or(1);
   shape.stages = spec_.plan.pp;
@@ -56,6 +57,7 @@ ServeResult InferenceEngine::serve(std::vector<double> slowness, std::uint64_t s
     return host_rate_ > 0 ? memory_.cache(tokens) / host_rate_ : 0;
   };
   costs.slowness = std::move(slowness);
+  costs.progress = std::move(progress);
   return weft::serve(spec_.requests, spec_.serving, shape, costs, seed);
 }
 

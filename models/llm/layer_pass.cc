@@ -45,8 +45,7 @@ LayerPass LayerPasses::loss(PassKind pass) const {
 }
 
 double LayerPasses::optimizer_s(double parameters) const {
-  return training_.plan.offload ? offloaded_step_s(training_, parameters)
-                                : kernels_.optimizer(parameters * step_bytes(training_));
+  return training_.plan.offload ? 0 : kernels_.optimizer(parameters * step_bytes(training_));
 }
 
 }  // namespace weft

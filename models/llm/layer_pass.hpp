@@ -16,12 +16,13 @@
 
 namespace weft {
 
-// Dimensions of parallelism, as reports name them. edp: replicas of experts; embed: tied embeddings of the first and last stage.
-enum class Dimension : std::uint8_t { tp, pp, dp, edp, ep, cp, embed, other };
-inline constexpr std::size_t kDimensions = 8;
+// Dimensions of parallelism, as reports name them. edp: replicas of experts; embed: tied embeddings of the first and last stage;
+// host: an offloaded optimizer, its copies included.
+enum class Dimension : std::uint8_t { tp, pp, dp, edp, ep, cp, embed, host, other };
+inline constexpr std::size_t kDimensions = 9;
 constexpr std::string_view dimension_name(Dimension dimension) {
-  constexpr std::array<std::string_view, kDimensions> kNames{"tp", "pp", "dp",    "edp",
-                                                             "ep", "cp", "embed", "other"};
+  constexpr std::array<std::string_view, kDimensions> kNames{"tp", "pp",    "dp",   "edp",  "ep",
+                                                             "cp", "embed", "host", "other"};
   return kNames[static_cast<std::size_t>(dimension)];
 }
 
@@ -65,8 +66,9 @@ class LayerPasses {
   LayerPass layer(LayerKind kind, PassKind pass, bool recomputes) const;
   LayerPass embedding(PassKind pass) const;  // of the tokens that the first layer reads
   LayerPass loss(PassKind pass) const;       // output matrix, softmax, cross entropy
-  // The optimizer's step over so many parameters of one rank, its gradient norm included.
+  // The optimizer's step over so many parameters of one rank, its gradient norm included; nothing when the host does it.
   double optimizer_s(double parameters) const;
+  double beside_collectives() const { return kernels_.slowdown_beside_collectives(); }
 
  private:
   const Architecture& model_;

@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <gtest/gtest.h>
 
 #include "models/llm/flops.hpp"
+#include "models/llm/stage_parameters.hpp"
 #include "tests/support/gpus.hpp"
 #include "tests/support/llms.hpp"
 
@@ -84,6 +86,30 @@ TEST(LayerPasses, MultiplyWhatTheArchitectureMultiplies) {
       job.training.plan.recompute = recompute;
       const double wanted = hardware_flops(job.model(), job.training.seq, 1, recompute);
       EXPECT_NEAR(job.flops() / wanted, 1, 0.002) << name;
+    }
+  }
+}
+
+// A pair of adapters is multiplied forward, for the gradient of its input and for its own; frozen matrices have no gradient.
+TEST(LayerPasses, AdaptersAreMultipliedThreeTimes) {
+  for (const char* name : {"gpt3-20b", "llama-2-7b", "mixtral-8x7b", "qwen2-57b-a14b",
+                           "deepseek-v2-lite", "deepseek-v3", "nemotron-h-8b"}) {
+    Job frozen(name), job(name);
+    job.training.lora_rank = 16;
+    const auto more = [&](LayerKind kind, PassKind pass) {
+      return job.layer(kind, pass).flops() - frozen.layer(kind, pass).flops();
+    };
+    std::set<std::tuple<Mixer, FeedForward>> seen;
+    for (std::int64_t i = 0; i < job.model().layers(); ++i) {
+      const LayerKind kind = job.model().layer(i);
+      if (!seen.emplace(kind.mixer, kind.feed_forward).second) continue;
+      const StageParameters adapters = layer_parameters(job.model(), job.training, kind).trained;
+      const auto& experts = job.model().spec().experts;
+      const double used = experts ? real(experts->top_k) / real(experts->count) : 0;
+      const double once = 2 * real(job.training.seq) * (adapters.dense + used * adapters.experts);
+      EXPECT_NEAR(more(kind, PassKind::forward) / once, 1, 1e-6) << name;
+      EXPECT_NEAR(more(kind, PassKind::backward_inputs) / once, 1, 1e-6) << name;
+      EXPECT_NEAR(job.layer(kind, PassKind::backward_weights).flops() / once, 1, 1e-6) << name;
     }
   }
 }

@@ -173,7 +173,7 @@ void LayerWriter::loss_head() {
   output.adapted = false;
   output.exact = true;
   if (spec_.masked) {
-    w_.product({s_.local, s_.hidden, s_.hidden});
+    w_.product({s_.local, s_.hidden, s_.hidden, 1, false});
     activation(s_.local, s_.hidden, false);
   }
   norm(s_.local * s_.hidden);
@@ -192,7 +192,7 @@ void LayerWriter::loss_head_back() {
   w_.column_back({output}, s_.hidden);
   norm_back(s_.local * s_.hidden);
   if (!spec_.masked) return;
-  const Linear dense{s_.local, s_.hidden, s_.hidden};
+  const Linear dense{s_.local, s_.hidden, s_.hidden, 1, false};
   activation(s_.local, s_.hidden, true);
   if (w_.inputs()) w_.input_gradient(dense);
   if (w_.weights()) w_.weight_gradient(dense);
@@ -200,7 +200,7 @@ void LayerWriter::loss_head_back() {
 
 // Each prediction layer joins the hidden vector with the next token's embedding, then is a layer and an output of its own.
 void LayerWriter::loss() {
-  const Linear join{s_.local, 2 * s_.hidden, s_.hidden};
+  const Linear join{s_.local, 2 * s_.hidden, s_.hidden, 1, false};
   const bool forward = w_.forward();
   if (forward) loss_head();
   for (std::int64_t i = 0; i < spec_.prediction_layers; ++i) {

@@ -16,28 +16,6 @@ namespace {
 // cannot reuse. Together they make the runs of LLM Foundry fit that did fit.
 constexpr double kContext = 1e9, kCommunicator = 0.5e9, kFragmentation = 0.07;
 
-// Low-rank pairs beside every matrix of the attention and the MLPs (arXiv 2106.09685).
-double adapters(const Architecture& model, const PlanSpec& plan, LayerKind kind, double rank) {
-  const LlmSpec& m = model.spec();
-  const double hidden = real(m.hidden), inputs = real(model.spec().mlp_inputs());
-  double ends = 0;
-  if (kind.mixer == Mixer::attention) {
-    const double query = real(m.heads * model.head_dim()),
-                 keys = real(model.kv_heads() * (model.head_dim() + model.value_dim()));
-    ends += hidden + query + keys + query + hidden;
-  }
-  if (kind.cross) {  // queries, keys and values, output: three pairs
-    const double query = real(m.heads * model.head_dim()),
-                 keys = real(model.kv_heads() * (model.head_dim() + model.value_dim()));
-    ends += 3 * hidden + 2 * query + keys;
-  }
-  if (kind.feed_forward == FeedForward::dense)
-    ends += 2 * hidden + (inputs + 1) * real(m.intermediate);
-  if (kind.feed_forward == FeedForward::experts)
-    ends += 2 * hidden + (inputs + 1) * real(m.experts->size);
-  return rank * ends / real(plan.tp);
-}
-
 }  // namespace
 
 double optimizer_bytes(const TrainingSpec& training) {
@@ -85,7 +63,7 @@ class StageMemory {
     replicas_ = plan_.dp.value_or(1) * plan_.cp;
     expert_replicas_ = std::max<std::int64_t>(expert_replicas(plan_), 1);
     groups_ = count_layers(model, chunks_);
-    parameters_ = stage_parameters(model, plan_, chunks_);
+    parameters_ = stage_parameters(model, training, chunks_);
   }
 
   MemoryUse use() {
@@ -102,16 +80,9 @@ class StageMemory {
   void states() {
     const Shards dense = shards_of(plan_, replicas_), experts = shards_of(plan_, expert_replicas_);
     const DtypeSpec& dtype = training_.dtype;
-    StageParameters trained = parameters_;
-    if (training_.lora_rank) {
-      trained = {};
-      for (const LayerCount& group : groups_)
-        trained.dense +=
-            real(group.count) * adapters(model_, plan_, group.kind, real(*training_.lora_rank));
-      use_.weights = bytes_of(dtype.param) * trained.dense;
-    }
-    use_.weights += bytes_of(dtype.param) *
-                    (parameters_.dense / dense.weights + parameters_.experts / experts.weights);
+    const auto& [held, trained] = parameters_;
+    use_.weights =
+        bytes_of(dtype.param) * (held.dense / dense.weights + held.experts / experts.weights);
     use_.gradients = bytes_of(dtype.grad) *
                      (trained.dense / dense.gradients + trained.experts / experts.gradients);
     const double stepped = trained.dense / dense.optimizer + trained.experts / experts.optimizer;
@@ -174,16 +145,18 @@ class StageMemory {
     const double gather = bytes_of(training_.dtype.gathered()),
                  reduce = bytes_of(training_.dtype.reduced());
     const FsdpSpec fsdp = plan_.fsdp.value_or(FsdpSpec{});
-    double layer = 0, all = 0;
+    double largest = 0, most_trained = 0;
+    RankParameters layers;
     for (const auto& [kind, count] : groups_) {
-      const double one = layer_parameters(model_, plan_, kind).total();
-      layer = std::max(layer, one);
-      all += real(count) * one;
+      const RankParameters one = layer_parameters(model_, training_, kind);
+      largest = std::max(largest, one.held.total());
+      most_trained = std::max(most_trained, one.trained.total());
+      layers.add(one, real(count));
     }
-    const double ends = parameters_.total() - all;
-    const double weights = fsdp.reshard ? std::min(layer * real(1 + fsdp.prefetch), all) : all;
+    const double all = layers.held.total(), ends = parameters_.held.total() - all;
+    const double weights = fsdp.reshard ? std::min(largest * real(1 + fsdp.prefetch), all) : all;
     const bool whole = !fsdp.reduce_every_micro_batch && micro_batches(training_) > 1;
-    const double gradients = training_.lora_rank ? 0 : whole ? all + ends : 2 * layer;
+    const double gradients = whole ? parameters_.trained.total() : 2 * most_trained;
     return gather * (weights + ends) + reduce * gradients;
   }
 
@@ -196,46 +169,11 @@ class StageMemory {
   std::int64_t replicas_ = 1, expert_replicas_ = 1;
   double widened_ = 0;
   std::vector<LayerCount> groups_;
-  StageParameters parameters_;
+  RankParameters parameters_;
   MemoryUse use_;
 };
 
 }  // namespace
-
-StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind) {
-  const LayerParameters p = model.parameters(kind);
-  return {(p.mixer + p.cross + p.dense + p.shared) / real(plan.tp) + p.router + p.norms,
-          p.experts / real(plan.ep * plan.expert_tp())};
-}
-
-StageParameters end_parameters(const Architecture& model, const PlanSpec& plan, const Chunk& chunk,
-                               bool stage_has_embedding) {
-  const LlmSpec& m = model.spec();
-  const double tp = real(plan.tp);
-  StageParameters out;
-  if (chunk.embedding) out.dense += model.embedding() / tp;
-  const double matrix = real(m.vocabulary) * real(m.hidden) / tp;
-  if (chunk.joins && !stage_has_embedding) out.dense += matrix;
-  if (!chunk.loss) return out;
-  const bool copy = m.tied && !stage_has_embedding && !chunk.joins;
-  out.dense += (copy ? matrix : model.output() / tp) + model.head();
-  for (std::int64_t i = 0; i < m.prediction_layers; ++i) {
-    out.dense += 2 * real(m.hidden) * real(m.hidden) / tp + 3 * model.norm();
-    for (const LayerKind kind : model.prediction_kinds())
-      out.add(layer_parameters(model, plan, kind));
-  }
-  return out;
-}
-
-StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,
-                                 const std::vector<Chunk>& chunks) {
-  const bool has_embedding = std::ranges::any_of(chunks, &Chunk::embedding);
-  StageParameters out;
-  for (const auto& [kind, count] : count_layers(model, chunks))
-    out.add(layer_parameters(model, plan, kind), real(count));
-  for (const Chunk& chunk : chunks) out.add(end_parameters(model, plan, chunk, has_embedding));
-  return out;
-}
 
 std::vector<MemoryUse> training_memory(const Architecture& model, const TrainingSpec& training,
                                        const StageLayout& layout) {

@@ -2,7 +2,7 @@
 // What a plan needs of a GPU's memory, stage by stage, at the peak of its schedule.
 //
 //   weights      elements on a rank x bytes of `param`; over dp when they are sharded (ZeRO-3, FSDP)
-//   gradients    as many x bytes of `grad`; sharded from ZeRO-2 on
+//   gradients    those trained x bytes of `grad`; sharded from ZeRO-2 on
 //   optimizer    a master copy where weights are narrower than the optimizer's numbers, and its moments; sharded from ZeRO-1 on
 //   activations  micro-batches in flight at this stage of the schedule x what each keeps (models/llm/activations), the layer at
 //                work, the loss; or gradients widened for the optimizer's step, if those are more
@@ -17,6 +17,7 @@
 
 #include "models/llm/architecture.hpp"
 #include "models/llm/plan.hpp"
+#include "models/llm/stage_parameters.hpp"
 #include "sim/run/training_spec.hpp"
 
 namespace weft {
@@ -29,23 +30,6 @@ struct MemoryUse {
     return weights + gradients + optimizer + activations + buffers + kv_cache + reserve;
   }
 };
-
-// Parameters on one rank of a stage before data parallel ranks divide them; experts have replicas of their own.
-struct StageParameters {
-  double dense = 0, experts = 0;
-  double total() const { return dense + experts; }
-  void add(const StageParameters& more, double times = 1) {
-    dense += times * more.dense;
-    experts += times * more.experts;
-  }
-};
-StageParameters layer_parameters(const Architecture& model, const PlanSpec& plan, LayerKind kind);
-// Of the embedding and output on a chunk, and of what predicts further tokens. A tied output, and the embedding of a
-// decoder behind an encoder, are copies on a stage without the embedding.
-StageParameters end_parameters(const Architecture& model, const PlanSpec& plan, const Chunk& chunk,
-                               bool stage_has_embedding);
-StageParameters stage_parameters(const Architecture& model, const PlanSpec& plan,
-                                 const std::vector<Chunk>& chunks);
 
 // By stage. `training.plan.dp` must be filled in (check_plan).
 std::vector<MemoryUse> training_memory(const Architecture& model, const TrainingSpec& training,

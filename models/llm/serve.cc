@@ -17,6 +17,7 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t kMostIterations = 2'000'000;
+constexpr std::int64_t kProgressEvery = 1 << 10;
 constexpr double kMostTokens = 5e8;         // written one by one
 constexpr double kMostSeconds = 2'592'000;  // 30 days, as everything in a scenario
 
@@ -45,6 +46,7 @@ class Server {
       result_.requests.push_back({.prompt = wanted.prompt, .output = wanted.output});
     }
     pages_ = (shape.cache_tokens - shared) / serving.block;
+    refuse_too_much();
     replicas_.resize(static_cast<std::size_t>(shape.replicas));
     for (std::size_t r = 0; r < replicas_.size(); ++r) {
       replicas_[r].free = pages_;
@@ -117,6 +119,36 @@ class Server {
     double swap = 0;
   };
 
+  // In an empty cache.
+  bool fits(const Request& r) const {
+    return pages_of(r, r.wanted.prompt + r.wanted.output) <= pages_;
+  }
+  // An iteration gives a request one token at most, and so many requests one each.
+  void refuse_too_much() const {
+    double tokens = 0, longest = 0;
+    for (const Request& r : requests_) {
+      if (!fits(r)) continue;
+      tokens += static_cast<double>(r.wanted.output);
+      longest = std::max(longest, static_cast<double>(r.wanted.output));
+    }
+    const double together =
+        static_cast<double>(serving_.max_batch) * static_cast<double>(shape_.replicas);
+    const double iterations = std::max(longest, tokens / together);
+    if (iterations > static_cast<double>(kMostIterations)) {
+      throw LimitReached(
+          fmt::format("answers of {:.4g} tokens, the longest of {:.4g}, take {:.4g} iterations of "
+                      "the engine or "
+                      "more, and {} is the most: ask for fewer or shorter ones in /requests",
+                      tokens, longest, iterations, kMostIterations));
+    }
+    if (tokens > kMostTokens) {
+      throw LimitReached(fmt::format(
+          "answers of {:.4g} tokens, and {:.0e} is the most: ask for fewer or shorter ones in "
+          "/requests",
+          tokens, kMostTokens));
+    }
+  }
+
   void push(Event event) {
     event.sequence = ++sequence_;
     events_.push(event);
@@ -155,7 +187,7 @@ class Server {
     Request& r = requests_[id];
     RequestTimes& times = result_.requests[id];
     times.arrival = now_;
-    if (pages_of(r, r.wanted.prompt + r.wanted.output) > pages_) {
+    if (!fits(r)) {
       times.refused = true;
       return ask_again(now_);
     }
@@ -358,6 +390,9 @@ class Server {
     if (!any) return sleep(g);
     if (++result_.iterations > kMostIterations)
       throw LimitReached(fmt::format("more than {} iterations of the engine", kMostIterations));
+    if (costs_.progress && result_.iterations % kProgressEvery == 0)
+      costs_.progress({units_detail::rounded(now_ * 1e12)},
+                      static_cast<std::uint64_t>(result_.iterations));
     written_ += most.decodes;
     if (written_ > kMostTokens)
       throw LimitReached(fmt::format("more than {:.0e} tokens of answers", kMostTokens));

@@ -56,6 +56,7 @@ struct ServeCosts {
   std::function<double(std::int64_t from, std::int64_t to, double tokens)> transfer;
   std::function<double(double tokens)> swap;
   std::vector<double> slowness;  // of the replicas' computing; empty: all sound
+  std::function<void(Time now, std::uint64_t iterations)> progress = {};  // may be empty
 };
 
 struct ServeResult {
@@ -72,7 +73,7 @@ struct ServeResult {
 std::vector<ServeRequest> make_requests(const RequestsSpec& spec, std::int64_t block,
                                         std::uint64_t seed);
 
-// Throws LimitReached when it would take too many iterations.
+// Throws LimitReached when it would take too many iterations: before the first where the requests say so.
 ServeResult serve(const RequestsSpec& spec, const ServingSpec& serving, const ServeShape& shape,
                   const ServeCosts& costs, std::uint64_t seed);
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "models/llm/activations.hpp"
 #include "sim/core/check.hpp"
 #include "sim/run/run.hpp"
@@ -14,6 +16,8 @@ namespace {
 
 constexpr std::array<std::string_view, kLabels - kDimensions> kWorkNames{"forward", "backward",
                                                                          "optimizer", "all stages"};
+
+constexpr std::uint64_t kProgressEvery = 1 << 6;  // slots
 
 std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
 Bytes whole(double bytes) { return {static_cast<std::int64_t>(bytes + 0.5)}; }
@@ -155,6 +159,7 @@ OpId StepBuilder::flush(std::size_t t, std::uint32_t label) {
   Streams& streams = streams_[t];
   if (workload_ == nullptr || streams.pending <= 0) return streams.compute;
   const OpId op = delay(streams.pending * timelines_[t].slowness, streams.compute, label);
+  if (!paces_.empty()) workload_->operations[op].way = paces_[t];
   if (measured_) timelines_[t].computing.push_back(op);
   streams.pending = 0;
   return streams.compute = op;
@@ -193,7 +198,33 @@ OpId StepBuilder::communicate(const Call& call, const std::vector<OpId>& ready) 
   }
   if (workload_ == nullptr) return {};
   const OpId start = ready.size() == 1 ? ready.front() : barrier(ready, label_of(call.dimension));
-  return lockstep_->append(found->second, start, first_label_ + label_of(call.dimension));
+  std::vector<std::size_t> busy;
+  for (std::size_t c = 0; c < classes_.size() && !paces_.empty(); ++c) {
+    if (!call.all_classes && c != call.replica_class) continue;
+    if (call.dimension != Dimension::embed) {
+      busy.push_back(timeline(c, call.stage));
+      continue;
+    }
+    for (const std::int64_t stage : embedding_stages_) busy.push_back(timeline(c, stage));
+  }
+  return append_slowing(found->second, start, label_of(call.dimension), busy);
+}
+
+// Slows the timelines down while it runs.
+OpId StepBuilder::append_slowing(std::uint32_t pattern, OpId start, std::uint32_t label,
+                                 const std::vector<std::size_t>& timelines) {
+  if (paces_.empty() || lockstep_->empty(pattern))
+    return lockstep_->append(pattern, start, first_label_ + label);
+  const auto spells = [&](bool opens, OpId at) {
+    for (const std::size_t t : timelines) {
+      const OpId op = workload_->add_spell(paces_[t], opens);
+      workload_->operations[op].label = first_label_ + label;
+      workload_->depend(at, op);
+      at = op;
+    }
+    return at;
+  };
+  return spells(false, lockstep_->append(pattern, spells(true, start), first_label_ + label));
 }
 
 // ---- a step
@@ -215,8 +246,12 @@ OpId StepBuilder::append(Workload& workload, Lockstep& lockstep, OpId start, boo
     };
     for (std::size_t d = 0; d < kDimensions; ++d) label(dimension_name(static_cast<Dimension>(d)));
     for (const std::string_view name : kWorkNames) label(name);
+    const double factor = in_.passes.beside_collectives();
+    paces_.clear();
+    for (std::size_t t = 0; t < timelines_.size() && factor > 1; ++t)
+      paces_.push_back(workload.add_pace(factor));
   }
-  streams_.assign(timelines_.size(), {start, start, start, start, start, {}, 0});
+  streams_.assign(timelines_.size(), {start, start, start, start, start, start, {}, 0});
   run_step();
   std::vector<OpId> ends;
   for (const Streams& streams : streams_) ends.push_back(streams.compute);
@@ -254,6 +289,14 @@ void StepBuilder::run_step() {
         const auto source = source_of(entry_, shape_, slot);
         if (source && !done.contains(*source)) break;
         run_slot(slot);
+        if (++slots_ % kProgressEvery == 0 && in_.progress) in_.progress(slots_);
+        if (workload_ != nullptr && std::ssize(workload_->operations) > kMostOperations) {
+          throw LimitReached(
+              fmt::format("{}: steps of {} micro-batches are more than {} operations: take larger "
+                          "micro-batches "
+                          "or a smaller global_batch",
+                          in_.name, micro_batches_, kMostOperations));
+        }
         done.insert(slot);
         moved = true;
       }
@@ -292,10 +335,10 @@ void StepBuilder::run_forward(const SlotAt& at, const Chunk& chunk) {
     }
     early_.erase(early);
   }
-  if (chunk.embeds() || chunk.loss) gather(at.stage, ends_of(at.stage, chunk), kForward);
+  if (chunk.embeds() || chunk.loss) gather(at.stage, ends_of(at.stage, chunk).held, kForward);
   if (chunk.embedding) run_pass(at.stage, in_.passes.embedding(PassKind::forward), kForward);
   for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer) {
-    gather(at.stage, parameters_of(layer), kForward);
+    gather(at.stage, parameters_of(layer).held, kForward);
     run_pass(at.stage,
              in_.passes.layer(in_.model.layer(layer), PassKind::forward,
                               in_.training.plan.recomputes(layer - chunk.first)),
@@ -315,18 +358,18 @@ void StepBuilder::run_backward(const SlotAt& at, const Chunk& chunk, PassKind ki
   const bool gathers = kind != PassKind::backward_weights && fsdp.reshard;
   if (chunk.loss) run_pass(at.stage, in_.passes.loss(kind), kBackward);
   for (std::int64_t layer = chunk.first + chunk.count - 1; layer >= chunk.first; --layer) {
-    if (gathers) gather(at.stage, parameters_of(layer), kBackward);
+    if (gathers) gather(at.stage, parameters_of(layer).held, kBackward);
     run_pass(at.stage,
              in_.passes.layer(in_.model.layer(layer), kind,
                               in_.training.plan.recomputes(layer - chunk.first)),
              kBackward);
-    if (reduces) reduce(at.stage, parameters_of(layer));
+    if (reduces) reduce(at.stage, parameters_of(layer).trained, done == passes);
   }
   if (chunk.embedding) run_pass(at.stage, in_.passes.embedding(kind), kBackward);
   if (!reduces) return;
-  reduce(at.stage, ends_of(at.stage, chunk));
+  reduce(at.stage, ends_of(at.stage, chunk).trained, done == passes);
   // Without overlap they wait for the end of the backward pass: the stage before is not held up.
-  if (done == passes && in_.training.plan.overlap.grad_reduce) flush_reduce(at.stage);
+  if (done == passes && in_.training.plan.overlap.grad_reduce) flush_reduce(at.stage, true);
 }
 
 void StepBuilder::count(Dimension dimension, CollectiveKind kind, double bytes) {
@@ -429,7 +472,8 @@ void StepBuilder::send(const SlotAt& at) {
     OpId& stream = forward ? streams.forward_sends : streams.backward_sends;
     const OpId ready = flush(t, forward ? kForward : kBackward);
     const OpId start = barrier({ready, stream}, label_of(Dimension::pp));
-    stream = lockstep_->append(found->second, start, first_label_ + label_of(Dimension::pp));
+    stream = append_slowing(found->second, start, label_of(Dimension::pp),
+                            {t, timeline(c, next->second)});
     arrivals_[{c, at.stage, at.slot}] = stream;
     if (!plan.overlap.pp) streams.compute = stream;
   }

@@ -3,9 +3,12 @@
 //
 //   streams    A timeline is one stage of a class of replicas that do the same at the same time. Its compute stream runs the
 //              slots of the pipeline's order one after the other; weights are gathered and gradients reduced on streams of their
-//              own; sends to the next stage leave the compute stream free where the plan overlaps them.
+//              own; sends to the next stage leave the compute stream free where the plan overlaps them. Copies to the host and
+//              back have a stream too, that of the copy engines.
 //   collective One call is one pattern of Lockstep over all groups of the timeline; those over replicas of several classes
 //              start when the last class is there.
+//   pace       Where the GPU says so (ComputeSpec::beside_collectives), computing takes longer while a collective of its timeline
+//              runs; copies slow nothing down.
 //   folding    All replicas are one class unless something tells them apart: a slow GPU. Groups of experts that span replicas
 //              keep these in one class. `models.fold` false: none is folded.
 //
@@ -16,7 +19,9 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -43,6 +48,9 @@ struct StreamTimes {
   std::array<double, kDimensions> exposed{};
 };
 
+// Of all steps of a job together; each takes some 150 bytes and a microsecond.
+inline constexpr std::int64_t kMostOperations = 20'000'000;
+
 struct StepInputs {
   const Architecture& model;
   const TrainingSpec& training;
@@ -53,6 +61,8 @@ struct StepInputs {
   std::vector<double> slowness;  // by rank: time over that of a sound GPU; empty when all are
   std::string name;              // of the job
   bool fold = true;              // false: every replica is a class of its own
+  // Called now and then while a step is put together, with slots of the schedule done so far; may be empty.
+  std::function<void(std::uint64_t slots)> progress = {};
 };
 
 class StepBuilder {
@@ -61,7 +71,7 @@ class StepBuilder {
 
   // Everything that append() will send, so that it can be folded.
   void register_patterns(Lockstep& lockstep);
-  // A step behind `start`; returns what ends it. `measured`: times() tells of it.
+  // A step behind `start`; returns what ends it. `measured`: times() tells of it. Throws LimitReached.
   OpId append(Workload& workload, Lockstep& lockstep, OpId start, bool measured = true);
 
   struct Timeline {
@@ -73,6 +83,8 @@ class StepBuilder {
   const std::vector<Timeline>& timelines() const { return timelines_; }
   // Of all measured steps together, which lie from `start` to `end`.
   StreamTimes times(const Executor& executor, const Timeline& timeline, Time start, Time end) const;
+  // Of one checkpoint's share of a step, mean of the measured steps.
+  double checkpoint_s(const Executor& executor) const;
   // What one rank hands to collectives of a dimension in one step, all timelines' mean.
   const std::array<double, kDimensions>& bytes_by_dimension() const { return bytes_; }
   std::string algorithm(
@@ -81,7 +93,7 @@ class StepBuilder {
 
  private:
   struct Streams {
-    OpId compute, gather, reduce, forward_sends, backward_sends;
+    OpId compute, gather, reduce, forward_sends, backward_sends, host;
     std::deque<OpId> layers;  // ends of the last ones computed: how far gathers may run ahead
     double pending = 0;       // seconds of compute not yet an operation
   };
@@ -106,9 +118,9 @@ class StepBuilder {
   double boundary(std::int64_t a, std::int64_t b) const {
     return boundaries_[static_cast<std::size_t>(std::min(a, b))];
   }
-  StageParameters parameters_of(std::int64_t layer) const;
-  StageParameters parameters_of(std::int64_t stage, const Chunk& chunk) const;
-  StageParameters ends_of(std::int64_t stage, const Chunk& chunk) const;  // embedding, output
+  RankParameters parameters_of(std::int64_t layer) const;
+  RankParameters parameters_of(std::int64_t stage, const Chunk& chunk) const;
+  RankParameters ends_of(std::int64_t stage, const Chunk& chunk) const;  // embedding, output
   void run_step();
   void run_slot(const SlotAt& at);
   void run_forward(const SlotAt& at, const Chunk& chunk);
@@ -123,15 +135,23 @@ class StepBuilder {
   OpId gather_now(std::int64_t stage, StageParameters parameters, const std::vector<OpId>& start);
   OpId over_replicas(std::int64_t stage, bool experts, Call::Over over, CollectiveKind kind,
                      double bytes, const std::vector<OpId>& start);
-  void reduce(std::int64_t stage, StageParameters parameters);
-  void flush_reduce(std::int64_t stage);
+  // `last`: nothing more is added to these gradients in this step.
+  void reduce(std::int64_t stage, StageParameters parameters, bool last);
+  void flush_reduce(std::int64_t stage, bool last);
+  void reduce_embeddings();
   void finish_step();
+  StageParameters own_part(const StageParameters& all) const;  // of one rank, after sharding
+  OpId host_copy(std::int64_t stage, double bytes, HostWay way, OpId start);
+  void offload_gradients(std::int64_t stage, const StageParameters& reduced, OpId start);
+  void step_on_host(std::int64_t stage, double parameters, OpId start);
   void write_checkpoint();
 
   OpId delay(double seconds, OpId after, std::uint32_t label);
   OpId flush(std::size_t t, std::uint32_t label);
   // Over all groups of a timeline, or of all classes of a stage; `ready` of each class.
   OpId communicate(const Call& call, const std::vector<OpId>& ready);
+  OpId append_slowing(std::uint32_t pattern, OpId start, std::uint32_t label,
+                      const std::vector<std::size_t>& timelines);
   std::vector<OpId> ready(std::int64_t stage, std::uint32_t label);
   OpId barrier(const std::vector<OpId>& before, std::uint32_t label);
   void wait(OpId before, OpId after);
@@ -147,6 +167,11 @@ class StepBuilder {
   std::vector<Streams> streams_;
   std::map<Call, std::uint32_t> patterns_;
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, std::uint32_t> sends_;
+  std::map<std::tuple<std::int64_t, std::int64_t, HostWay>, std::uint32_t>
+      copies_;                        // by stage, bytes
+  std::vector<std::uint32_t> paces_;  // by timeline; empty: none
+  std::optional<std::uint32_t> checkpoint_copies_;
+  std::vector<std::pair<OpId, OpId>> checkpoints_;  // measured ones: begin, end
 
   // Of the running pass.
   std::map<SlotAt, std::int64_t> consumers_;  // another stage that works on a slot's result
@@ -158,6 +183,7 @@ class StepBuilder {
   Workload* workload_ = nullptr;  // null while patterns are registered
   std::uint32_t first_label_ = 0;
   bool measured_ = true;
+  std::uint64_t slots_ = 0;
   std::array<double, kDimensions> bytes_{};
   std::map<Dimension, std::pair<double, std::uint32_t>> largest_;
 };

@@ -2,7 +2,6 @@
 // Weights and gradients of a step: gathered before they are needed, reduced when they are there.
 #include <algorithm>
 
-#include "models/llm/host.hpp"
 #include "models/llm/step.hpp"
 #include "sim/run/run.hpp"
 
@@ -13,20 +12,20 @@ double StepBuilder::shard_ranks(bool experts) const {
   return real(plan.shard_ranks(experts ? expert_replicas(plan) : *plan.dp * plan.cp));
 }
 
-StageParameters StepBuilder::parameters_of(std::int64_t layer) const {
-  return layer_parameters(in_.model, in_.training.plan, in_.model.layer(layer));
+RankParameters StepBuilder::parameters_of(std::int64_t layer) const {
+  return layer_parameters(in_.model, in_.training, in_.model.layer(layer));
 }
 
-StageParameters StepBuilder::parameters_of(std::int64_t stage, const Chunk& chunk) const {
-  StageParameters out = ends_of(stage, chunk);
+RankParameters StepBuilder::parameters_of(std::int64_t stage, const Chunk& chunk) const {
+  RankParameters out = ends_of(stage, chunk);
   for (std::int64_t layer = chunk.first; layer < chunk.first + chunk.count; ++layer)
     out.add(parameters_of(layer));
   return out;
 }
 
-StageParameters StepBuilder::ends_of(std::int64_t stage, const Chunk& chunk) const {
+RankParameters StepBuilder::ends_of(std::int64_t stage, const Chunk& chunk) const {
   return end_parameters(
-      in_.model, in_.training.plan, chunk,
+      in_.model, in_.training, chunk,
       std::ranges::any_of(in_.layout[static_cast<std::size_t>(stage)], &Chunk::embedding));
 }
 
@@ -87,22 +86,22 @@ void StepBuilder::gather_early(std::int64_t stage) {
     std::vector<OpId> start;
     for (std::size_t k = 0; k < classes_.size(); ++k)
       start.push_back(streams_[timeline(k, stage)].gather);
-    const OpId done = gather_now(stage, parameters_of(stage, chunk), start);
+    const OpId done = gather_now(stage, parameters_of(stage, chunk).trained, start);
     for (std::size_t k = 0; k < classes_.size(); ++k) streams_[timeline(k, stage)].gather = done;
     early_[{stage, c}] = done;
   }
 }
 
-void StepBuilder::reduce(std::int64_t stage, StageParameters parameters) {
+void StepBuilder::reduce(std::int64_t stage, StageParameters parameters, bool last) {
   const PlanSpec& plan = in_.training.plan;
   StageParameters& sum = unreduced_[static_cast<std::size_t>(stage)];
   sum.add(parameters);
   const double bytes = sum.total() * bytes_of(in_.training.dtype.reduced());
   const bool bucket = plan.overlap.grad_reduce && bytes >= plan.bucket.value();
-  if (plan.sharded() || bucket) flush_reduce(stage);
+  if (plan.sharded() || bucket) flush_reduce(stage, last);
 }
 
-void StepBuilder::flush_reduce(std::int64_t stage) {
+void StepBuilder::flush_reduce(std::int64_t stage, bool last) {
   const PlanSpec& plan = in_.training.plan;
   StageParameters& sum = unreduced_[static_cast<std::size_t>(stage)];
   if (sum.total() <= 0) return;
@@ -127,6 +126,7 @@ void StepBuilder::flush_reduce(std::int64_t stage) {
       start = {done};
     }
   }
+  if (plan.offload && last) offload_gradients(stage, sum, done);
   sum = {};
   for (std::size_t c = 0; c < classes_.size(); ++c) {
     Streams& streams = streams_[timeline(c, stage)];
@@ -136,66 +136,69 @@ void StepBuilder::flush_reduce(std::int64_t stage) {
   }
 }
 
+StageParameters StepBuilder::own_part(const StageParameters& all) const {
+  if (!in_.training.plan.sharded() && in_.training.plan.zero == 0) return all;
+  return {all.dense / shard_ranks(false), all.experts / shard_ranks(true)};
+}
+
+// Stages that hold a copy of tied embeddings. Frozen ones have no gradient.
+void StepBuilder::reduce_embeddings() {
+  if (embedding_stages_.size() < 2 || in_.training.lora_rank) return;
+  std::vector<OpId> start;
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    std::vector<OpId> computed;
+    for (const std::int64_t s : embedding_stages_)
+      computed.push_back(streams_[timeline(c, s)].compute);
+    start.push_back(barrier(computed, label_of(Dimension::embed)));
+  }
+  const double bytes = in_.model.embedding() / static_cast<double>(in_.training.plan.tp) *
+                       bytes_of(in_.training.dtype.reduced());
+  bytes_[label_of(Dimension::embed)] +=
+      2 * real(std::ssize(embedding_stages_) - 1) * bytes / static_cast<double>(stages_);
+  const OpId done = communicate(
+      {0, true, 0, Dimension::embed, Call::Over::all, CollectiveKind::all_reduce, bytes}, start);
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    for (const std::int64_t s : embedding_stages_) {
+      OpId& compute = streams_[timeline(c, s)].compute;
+      compute = barrier({compute, done}, label_of(Dimension::embed));
+    }
+  }
+}
+
 void StepBuilder::finish_step() {
   const PlanSpec& plan = in_.training.plan;
   for (std::int64_t s = 0; s < stages_; ++s) {
-    flush_reduce(s);
+    flush_reduce(s, true);
     const std::vector<OpId> computed = ready(s, kBackward);
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       Streams& streams = streams_[timeline(c, s)];
       streams.compute = barrier({computed[c], streams.reduce}, label_of(Dimension::dp));
+      if (plan.offload)
+        streams.compute = barrier({streams.compute, streams.host}, label_of(Dimension::host));
     }
   }
-  if (embedding_stages_.size() > 1) {
-    std::vector<OpId> start;
-    for (std::size_t c = 0; c < classes_.size(); ++c) {
-      std::vector<OpId> computed;
-      for (const std::int64_t s : embedding_stages_)
-        computed.push_back(streams_[timeline(c, s)].compute);
-      start.push_back(barrier(computed, label_of(Dimension::embed)));
-    }
-    const double bytes = in_.model.embedding() / static_cast<double>(plan.tp) *
-                         bytes_of(in_.training.dtype.reduced());
-    bytes_[label_of(Dimension::embed)] +=
-        2 * real(std::ssize(embedding_stages_) - 1) * bytes / static_cast<double>(stages_);
-    const OpId done = communicate(
-        {0, true, 0, Dimension::embed, Call::Over::all, CollectiveKind::all_reduce, bytes}, start);
-    for (std::size_t c = 0; c < classes_.size(); ++c) {
-      for (const std::int64_t s : embedding_stages_) {
-        OpId& compute = streams_[timeline(c, s)].compute;
-        compute = barrier({compute, done}, label_of(Dimension::embed));
-      }
-    }
-  }
+  reduce_embeddings();
   // The norm of all gradients is known when every stage is there.
   std::vector<OpId> all;
   for (const Streams& streams : streams_) all.push_back(streams.compute);
   const OpId norm = barrier(all, kAllStages);
   for (std::int64_t s = 0; s < stages_; ++s) {
-    StageParameters own;
+    StageParameters trained;
     for (const Chunk& chunk : in_.layout[static_cast<std::size_t>(s)])
-      own.add(parameters_of(s, chunk));
-    const bool spread = in_.training.plan.sharded() || plan.zero > 0;
-    const double updated =
-        spread ? own.dense / shard_ranks(false) + own.experts / shard_ranks(true) : own.total();
+      trained.add(parameters_of(s, chunk).trained);
+    const double updated = own_part(trained).total();
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       Streams& streams = streams_[timeline(c, s)];
       streams.compute = norm;
       streams.pending += in_.passes.optimizer_s(updated);
     }
+    if (plan.offload) step_on_host(s, updated, norm);
     const std::vector<OpId> stepped = ready(s, kOptimizer);
-    if (in_.training.plan.sharded() || plan.zero == 0 || plan.overlap.param_gather) continue;
-    const OpId done = gather_now(s, own, stepped);
+    if (plan.sharded() || plan.zero == 0 || plan.overlap.param_gather) continue;
+    const OpId done = gather_now(s, trained, stepped);
     for (std::size_t c = 0; c < classes_.size(); ++c) streams_[timeline(c, s)].compute = done;
   }
   write_checkpoint();
-}
-
-void StepBuilder::write_checkpoint() {
-  const double seconds = checkpoint_s(in_.model, in_.training);
-  if (seconds <= 0 || workload_ == nullptr) return;
-  for (Streams& streams : streams_)
-    streams.compute = delay(seconds, streams.compute, label_of(Dimension::other));
 }
 
 }  // namespace weft

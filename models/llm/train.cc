@@ -28,6 +28,18 @@ std::vector<double> slowness(const JobSite& site, const SoftwareSpec& software) 
   return out;
 }
 
+// A step is put together pass by pass, some microseconds each, whatever is folded.
+constexpr double kMostPasses = 10e6;
+void refuse_too_much(const Architecture& model, const TrainingSpec& training) {
+  const double passes =
+      2 * real(micro_batches(training)) * real(model.layers() + 2 * training.plan.pp);
+  if (passes <= kMostPasses) return;
+  throw LimitReached(fmt::format(
+      "{} micro-batches through {} layers, forward and back, are {:.3g} passes, and {:.0e} is the "
+      "most: take larger micro-batches ({}/plan/micro_batch) or a smaller global_batch",
+      micro_batches(training), model.layers(), passes, kMostPasses, training.pointer));
+}
+
 class TrainingJob : public ModelledJob {
  public:
   TrainingJob(const JobSite& site, const GpuSpec& gpu, TrainingSpec training, StageLayout layout)
@@ -39,18 +51,23 @@ class TrainingJob : public ModelledJob {
         passes_(model_, training_, kernels_),
         step_({model_, training_, passes_, layout_, RankLayout(training_.plan, training_.order),
                site.gpus, slowness(site, training_.software), site.spec.name,
-               site.scenario.models.fold}) {
+               site.scenario.models.fold, [show = site.progress](std::uint64_t slots) {
+                 if (show) show(Time{0}, slots);
+               }}) {
     step_.register_patterns(site.lockstep);
   }
 
   // Other jobs and faults may meet some of the steps: every one is simulated.
   void append(Workload& workload, Lockstep& lockstep, OpId start) override {
     const StepsSpec& steps = training_.steps;
-    for (std::int64_t i = 0; i < steps.warmup; ++i)
-      start = step_.append(workload, lockstep, start, false);
+    const std::size_t before = workload.operations.size();
     start_ = start;
-    for (std::int64_t i = 0; i < steps.measure; ++i)
-      start = step_.append(workload, lockstep, start);
+    for (std::int64_t i = 0; i < steps.warmup + steps.measure; ++i) {
+      start = step_.append(workload, lockstep, start, i >= steps.warmup);
+      const std::size_t made = workload.operations.size() - before;
+      if (i == 0) refuse_too_many(made);
+      if (i + 1 == steps.warmup) start_ = start;
+    }
     end_ = start;
   }
 
@@ -58,6 +75,17 @@ class TrainingJob : public ModelledJob {
   std::vector<Track> tracks() const override;
 
  private:
+  void refuse_too_many(std::size_t of_one) const {
+    const std::int64_t steps = training_.steps.warmup + training_.steps.measure;
+    if (steps == 1 || static_cast<double>(of_one) * real(steps) <= real(kMostOperations)) return;
+    throw LimitReached(fmt::format(
+        "{} steps of {} operations are {:.3g}, and {:.0e} is the most: take {} steps or fewer "
+        "({}/steps); they are alike unless other jobs or faults meet them",
+        steps, of_one, real(steps) * static_cast<double>(of_one), real(kMostOperations),
+        std::max<std::int64_t>(1, kMostOperations / static_cast<std::int64_t>(of_one)),
+        training_.pointer));
+  }
+
   GpuSpec gpu_;
   TrainingSpec training_;
   StageLayout layout_;
@@ -114,8 +142,11 @@ void TrainingJob::report(const Executor& executor, const Report&, JobReport& out
   const double gpus = static_cast<double>(training_.gpus);
   const bool full = training_.plan.recompute == Recompute::full;
   const Lengths lengths(training_.seq, decoded);
-  const double model_flops = training_flops(model_, training_.flops, lengths, sequences, full);
-  const double hardware = hardware_flops(model_, lengths, sequences, training_.plan.recompute);
+  const bool frozen = training_.lora_rank.has_value();
+  const double model_flops =
+      training_flops(model_, training_.flops, lengths, sequences, full, frozen);
+  const double hardware =
+      hardware_flops(model_, lengths, sequences, training_.plan.recompute, frozen);
   const double peak = kernels_.peak_flops(training_.dtype.compute);
 
   // All replicas' mean; a class counts as often as it has members.
@@ -180,7 +211,7 @@ void TrainingJob::report(const Executor& executor, const Report&, JobReport& out
   if (training_.checkpoint) {
     Json& written = j.set("checkpoint", Json::object());
     written.set("bytes_per_gpu", checkpoint_bytes(model_, training_));
-    written.set("s_per_step", checkpoint_s(model_, training_));
+    written.set("s_per_step", step_.checkpoint_s(executor));
   }
   j.set("plan", plan_json(training_));
 
@@ -223,6 +254,7 @@ std::unique_ptr<ModelledJob> make_training(const JobSite& site, Diagnostics& out
   if (!out.ok()) return nullptr;
   StageLayout layout = stage_layout(model, training.plan, out);
   if (!out.ok()) return nullptr;
+  refuse_too_much(model, training);
   return std::make_unique<TrainingJob>(site, gpu, std::move(training), std::move(layout));
 }
 

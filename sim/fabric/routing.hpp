@@ -48,6 +48,9 @@ struct Transfer {
   Time latency() const;                        // of an empty message, start-ups included
 };
 
+// Between a GPU and the memory of its host; `within`: of that memory alone, read or written by its processor.
+enum class HostWay { to_host, to_gpu, within };
+
 struct TransferOptions {
   std::optional<Via> via;     // what the runtime would do when absent
   bool peer_access = true;    // off: GPUs of a server reach each other through host memory only
@@ -65,6 +68,9 @@ class Routes {
 
   // From GPU to GPU. nullopt when there is no such way (a relay without a common neighbour, a cut network).
   std::optional<Transfer> transfer(NodeId src, NodeId dst, const TransferOptions& options = {});
+
+  // By the memory nearest to the GPU. nullopt when the server has none, or no way to it.
+  std::optional<Leg> host_copy(NodeId gpu, HostWay way);
 
   // The half of a transfer between servers that lies at one GPU: to or from the first switch beyond its NIC. Ports of a NIC
   // are taken in turn by `port`, at both ends alike so that planes are not mixed.

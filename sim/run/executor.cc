@@ -13,6 +13,9 @@ namespace {
 
 // Steps between two reports of progress. A step in which nothing ends is one look into a long stretch of packets.
 constexpr std::uint64_t kProgressEvery = 1 << 8;
+Time scaled(Time time, double factor) {
+  return factor == 1 ? time : Time{units_detail::rounded(static_cast<double>(time.ps) * factor)};
+}
 constexpr std::uint32_t kMostEndless = 2'000'000;  // iterations of a job that repeats until the end
 
 }  // namespace
@@ -33,6 +36,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
   job_of_.assign(count, 0);
   waiting_.assign(count, 0);
   operations_ = IdVector<OpId, OperationTimes>(count);
+  paces_.assign(workload_.paces.size(), {});
   times_.assign(jobs_.size(), {});
   left_.assign(jobs_.size(), 0);
   done_.assign(jobs_.size(), 0);
@@ -114,7 +118,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
           begin(OpId{event.target}, now);
           break;
         case kFinishOp:
-          finished_.push_back(OpId{event.target});
+          finish_delay(OpId{event.target}, event.arg);
           break;
         default:
           break;
@@ -159,8 +163,13 @@ void Executor::begin(OpId op, Time now) {
     case Operation::Kind::barrier:
       finished_.push_back(op);
       break;
+    case Operation::Kind::opens:
+    case Operation::Kind::closes:
+      spell(operation.way, operation.kind == Operation::Kind::opens, now);
+      finished_.push_back(op);
+      break;
     case Operation::Kind::delay:
-      queue_.at(now + operation.time, {.target = op.v, .kind = kFinishOp});
+      begin_delay(op, now);
       break;
     case Operation::Kind::flow: {
       const FlowRequest request = request_of(op);
@@ -172,6 +181,46 @@ void Executor::begin(OpId op, Time now) {
       if (flows_.size() > 0) flows_[op] = flow;
       break;
     }
+  }
+}
+
+void Executor::begin_delay(OpId op, Time now) {
+  const Operation& operation = workload_.operations[op];
+  if (operation.way == 0) {
+    queue_.at(now + operation.time, {.target = op.v, .kind = kFinishOp});
+    return;
+  }
+  Pace& pace = paces_[operation.way];
+  const double factor = pace.open > 0 ? workload_.paces[operation.way] : 1;
+  pace.running.push_back({op, operation.time, now, ++stamp_});
+  queue_.at(now + scaled(operation.time, factor),
+            {.target = op.v, .kind = kFinishOp, .arg = stamp_});
+}
+
+void Executor::finish_delay(OpId op, std::uint64_t stamp) {
+  if (stamp != 0) {
+    auto& running = paces_[workload_.operations[op].way].running;
+    const auto found = std::ranges::find(running, stamp, &Paced::stamp);
+    if (found == running.end()) return;
+    running.erase(found);
+  }
+  finished_.push_back(op);
+}
+
+void Executor::spell(std::uint32_t index, bool opens, Time now) {
+  Pace& pace = paces_[index];
+  const bool slowed = pace.open > 0;
+  WEFT_CHECK(opens || slowed, index);
+  pace.open += opens ? 1 : -1;
+  if (slowed == (pace.open > 0)) return;
+  const double factor = workload_.paces[index];
+  for (Paced& delay : pace.running) {
+    delay.left -= scaled(now - delay.since, slowed ? 1 / factor : 1);
+    delay.left = std::max(delay.left, Time{0});
+    delay.since = now;
+    delay.stamp = ++stamp_;
+    queue_.at(now + scaled(delay.left, slowed ? 1 : factor),
+              {.target = delay.op.v, .kind = kFinishOp, .arg = stamp_});
   }
 }
 

@@ -88,6 +88,9 @@ class Executor {
   void start_iteration(std::uint32_t job, Time now);
   void ready(OpId op, Time now);
   void begin(OpId op, Time now);
+  void begin_delay(OpId op, Time now);
+  void finish_delay(OpId op, std::uint64_t stamp);
+  void spell(std::uint32_t pace, bool opens, Time now);
   FlowRequest request_of(OpId op) const;
   void reroute(const Rerouting& rerouting, Time now);
   void settle(Time now);  // what the operations in finished_ set free
@@ -111,6 +114,18 @@ class Executor {
   std::uint32_t way_base_ = 0;                          // of plan_
   IdVector<OpId, FlowId> flows_;                        // running ones; with reroutes only
   std::vector<OpId> finished_;                          // at this instant, not yet settled
+  // Delays that may be slowed down, by pace; an end that was put off leaves its event behind, known by its stamp.
+  struct Paced {
+    OpId op;
+    Time left, since;
+    std::uint64_t stamp = 0;
+  };
+  struct Pace {
+    std::uint32_t open = 0;
+    std::vector<Paced> running;
+  };
+  std::vector<Pace> paces_;
+  std::uint64_t stamp_ = 0;
   EventQueue<> queue_;
   Fingerprint fingerprint_;
   std::uint64_t iteration_print_ = 0;  // of the running iteration, when somebody wants it

@@ -56,6 +56,45 @@ TEST(Executor, OperationsWaitForAllThatComeBefore) {
   EXPECT_EQ(executor.makespan(), 4_us);
 }
 
+// 10 us at a pace that doubles them from 2 to 6 us: 2 done before, 2 meanwhile, 6 left.
+TEST(Executor, ADelayIsSlowerWhileASpellOfItsPaceIsOpen) {
+  Bench bench;
+  Workload& w = bench.workload;
+  const std::uint32_t pace = w.add_pace(2), other = w.add_pace(3);
+  const OpId slowed = w.add_delay(10_us, pace), free = w.add_delay(10_us),
+             elsewhere = w.add_delay(10_us, other), opens = w.add_spell(pace, true),
+             closes = w.add_spell(pace, false), again = w.add_delay(4_us, pace);
+  const OpId until = w.add_delay(2_us), flow = bench.flow(bench.slow, 50'000_B);
+  w.depend(until, opens);
+  w.depend(opens, flow);
+  w.depend(flow, closes);
+  w.depend(slowed, again);
+  Executor executor(w, *bench.network);
+  executor.run({bench.all()}, {});
+  EXPECT_EQ(executor.times(closes).finished, 6_us);
+  EXPECT_EQ(executor.times(slowed).finished, 12_us);
+  EXPECT_EQ(executor.times(again).finished, 16_us);
+  EXPECT_EQ(executor.times(free).finished, 10_us);
+  EXPECT_EQ(executor.times(elsewhere).finished, 10_us);
+}
+
+TEST(Executor, SpellsOfOnePaceMayOverlap) {
+  Bench bench;
+  Workload& w = bench.workload;
+  const std::uint32_t pace = w.add_pace(2);
+  const OpId slowed = w.add_delay(10_us, pace);
+  for (const Time begin : {2_us, 3_us}) {  // to 4 and 5 us
+    const OpId until = w.add_delay(begin), opens = w.add_spell(pace, true),
+               lasts = w.add_delay(2_us), closes = w.add_spell(pace, false);
+    w.depend(until, opens);
+    w.depend(opens, lasts);
+    w.depend(lasts, closes);
+  }
+  Executor executor(w, *bench.network);
+  executor.run({bench.all()}, {});
+  EXPECT_EQ(executor.times(slowed).finished, 11'500_ns);
+}
+
 TEST(Executor, LatencyOfWayAndOperationAddToAFlow) {
   Bench bench;
   const Share share{0, 1};

@@ -246,7 +246,7 @@ void JobBuilder::add_modelled(const JobSpec& spec, JobPlan& job, Placement& plac
   if (!gpus) return;
   job.ranks = gpus->size();
   job.modelled = build({fabric_, routes_, lockstep_, workload_, scenario_, spec, *gpus,
-                        [this](JobSite::Timing timing) { return make_timer(timing); }},
+                        [this](JobSite::Timing timing) { return make_timer(timing); }, progress_},
                        out_);
 }
 

@@ -52,7 +52,8 @@ class JobBuilder {
   JobBuilder(const Fabric& fabric, const Fabric& planned_on, const Scenario& scenario,
              std::span<const AlgorithmEntry* const> algorithms, const CollectiveLibrary& library,
              const JobLibrary& models, CollectivePlanner planner,
-             CollectiveTimer::MakeNetwork make_network, Diagnostics& out)
+             CollectiveTimer::MakeNetwork make_network,
+             std::function<void(Time, std::uint64_t)> progress, Diagnostics& out)
       : fabric_(fabric),
         planned_on_(planned_on),
         scenario_(scenario),
@@ -60,6 +61,7 @@ class JobBuilder {
         library_(library),
         models_(models),
         make_network_(std::move(make_network)),
+        progress_(std::move(progress)),
         out_(out),
         routes_(fabric),
         builder_(routes_, workload_),
@@ -115,6 +117,7 @@ class JobBuilder {
   const CollectiveLibrary& library_;
   const JobLibrary& models_;
   CollectiveTimer::MakeNetwork make_network_;  // of what is timed alone
+  std::function<void(Time, std::uint64_t)> progress_;
   Diagnostics& out_;
   Routes routes_;
   Workload workload_;

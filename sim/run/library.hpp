@@ -65,6 +65,8 @@ struct JobSite {
   // around them. bare: nothing but links.
   enum class Timing : std::uint8_t { host, graphs, bare };
   std::function<std::unique_ptr<CollectiveTimer>(Timing)> make_timer;
+  // For who works long before the run begins; may be empty. A thrown exception ends the run.
+  std::function<void(Time now, std::uint64_t done)> progress;
 };
 
 // Operations that run one after the other on one stream, for a timeline: "stage 3, 128 replicas".

@@ -2,6 +2,7 @@
 #include "sim/run/lockstep.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "sim/core/check.hpp"
@@ -184,6 +185,37 @@ std::uint32_t Lockstep::add(CollectiveKind kind, Bytes size, const std::vector<G
     op.shares.shrink_to_fit();
   }
   return next;
+}
+
+// Those of one latency move together.
+std::uint32_t Lockstep::host_copies(Bytes size, std::span<const NodeId> gpus, HostWay way) {
+  WEFT_CHECK(!classes_, patterns_.size());
+  Pattern& pattern = patterns_.emplace_back();
+  pattern.ops.push_back({.operation = {.kind = Operation::Kind::barrier}});
+  std::map<std::int64_t, std::size_t> branches;
+  for (const NodeId gpu : gpus) {
+    if (size.count <= 0) break;
+    const std::optional<Leg> leg = routes_.host_copy(gpu, way);
+    if (!leg) continue;
+    const Time latency = leg->route.latency + leg->startup;
+    const std::size_t next = pattern.ops.size();
+    const std::size_t at = packets_ ? next : branches.try_emplace(latency.ps, next).first->second;
+    if (at == next) {
+      Op& op = pattern.ops.emplace_back();
+      op.operation = {.kind = Operation::Kind::flow, .size = size};
+      op.latency = latency;
+      op.wire = leg->route.latency;
+      op.cap = leg->cap;
+    }
+    Op& op = pattern.ops[at];
+    op.shares.insert(op.shares.end(), leg->route.shares.begin(), leg->route.shares.end());
+    if (op.shares.size() > op.room) {
+      combine(op.shares);
+      op.room = std::max(kRoom, 2 * op.shares.size());
+    }
+  }
+  for (Op& op : pattern.ops) combine(op.shares);
+  return static_cast<std::uint32_t>(patterns_.size() - 1);
 }
 
 void Lockstep::fold(std::span<const Bandwidth> capacities,

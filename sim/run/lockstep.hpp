@@ -48,6 +48,9 @@ class Lockstep {
   std::uint32_t collective(CollectiveKind kind, Bytes size, const std::vector<Group>& groups);
   // A message of `size` for every pair at once.
   std::uint32_t sends(Bytes size, const std::vector<Pair>& pairs);
+  // `size` between every GPU and the memory of its host, by copy engines.
+  std::uint32_t host_copies(Bytes size, std::span<const NodeId> gpus, HostWay way);
+  bool empty(std::uint32_t pattern) const { return patterns_[pattern].ops.size() == 1; }
   const std::string& algorithm(std::uint32_t pattern) const { return patterns_[pattern].algorithm; }
 
   // What every resource stands for, from the ways of the patterns and those that the workload has already. Nothing may be

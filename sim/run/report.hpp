@@ -66,6 +66,7 @@ struct Bottleneck {
   std::string resource;
   double share = 0;  // of the time that it is in use
   double gain_if_infinite_s = 0;
+  std::optional<double> loss_if_halved_s;  // where nothing gains
 };
 
 struct Warning {

@@ -31,7 +31,7 @@ struct JobBuilder::Other {
                 first.library_, first.models_,
                 collective_planner(first.planned_on_, first.scenario_, first.algorithms_,
                                    first.library_),
-                first.make_network_, problems) {}
+                first.make_network_, first.progress_, problems) {}
   Diagnostics problems;
   JobBuilder builder;
 };

@@ -87,7 +87,6 @@ void check_checkpoint(const TrainingSpec& spec, Diagnostics& out) {
   if (!storage && spec.checkpoint->rate)
     wrong("/checkpoint/rate", "the host's memory has the rate of its server",
           R"(say "target": "storage", or leave it out)");
-  if (spec.lora_rank) wrong("/checkpoint", "not yet: checkpoints of adapters", "leave it out");
 }
 
 // 0 when it does not fit in 64 bits.

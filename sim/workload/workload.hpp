@@ -2,6 +2,9 @@
 // A graph of operations: what runs after what. An operation starts when everything before it has finished and its own
 // earliest time has come; a flow finishes when its last byte has arrived, a delay after its time, a barrier at once.
 //
+// A pace slows delays down: while one of its spells is open (between `opens` and `closes`, which take no time), its delays take
+// `factor` times as long. So computing on a GPU is slower beside collectives, for as long as both last.
+//
 // The operations of one iteration of a job lie in a row, so that an iteration can run again without a copy.
 #pragma once
 
@@ -30,7 +33,7 @@ struct Way {
 };
 
 struct Operation {
-  enum class Kind : std::uint8_t { barrier, delay, flow };
+  enum class Kind : std::uint8_t { barrier, delay, flow, opens, closes };
   static constexpr std::uint32_t kNoEdge = 0xFFFF'FFFF;
 
   Kind kind = Kind::barrier;
@@ -38,11 +41,13 @@ struct Operation {
       false;  // flow: finishes when its last byte has left, the operation behind it when that has arrived
   std::uint32_t waits_for = 0;         // operations before it
   std::uint32_t first_edge = kNoEdge;  // to what comes after, see Workload::edges
-  std::uint32_t way = 0;               // flow
+  std::uint32_t way = 0;               // flow; delay, opens, closes: the pace, 0 for none
   std::uint32_t label = 0;             // for people: index into Workload::labels
   Time time{0};                        // delay: how long; flow: added to the way's latency
   Bytes size{0};                       // flow
   Time not_before{0};                  // relative to the start of the iteration
+
+  bool takes_time() const { return kind == Kind::delay || kind == Kind::flow; }
 };
 
 class Workload {
@@ -52,7 +57,16 @@ class Workload {
   };
 
   OpId add_barrier() { return add({.kind = Operation::Kind::barrier}); }
-  OpId add_delay(Time time) { return add({.kind = Operation::Kind::delay, .time = time}); }
+  OpId add_delay(Time time, std::uint32_t pace = 0) {
+    return add({.kind = Operation::Kind::delay, .way = pace, .time = time});
+  }
+  std::uint32_t add_pace(double factor) {
+    paces.push_back(factor);
+    return static_cast<std::uint32_t>(paces.size() - 1);
+  }
+  OpId add_spell(std::uint32_t pace, bool opens) {
+    return add({.kind = opens ? Operation::Kind::opens : Operation::Kind::closes, .way = pace});
+  }
   OpId add_flow(std::uint32_t way, Bytes size, Time extra_latency = {}) {
     return add({.kind = Operation::Kind::flow, .way = way, .time = extra_latency, .size = size});
   }
@@ -88,6 +102,7 @@ class Workload {
   std::vector<Way> ways;
   std::vector<Share> shares;
   std::vector<SwitchTree> trees;
+  std::vector<double> paces{1};  // factors
   std::vector<std::string> labels{""};
 
  private:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training step as the executor ran it: where its time went, what it sent, and that folding changes nothing.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,11 +34,12 @@ Report train(int gpus, const std::string& plan, const std::string& more = {},
 TEST(Step, EverythingAddsUp) {
   for (const char* plan :
        {R"({"tp": 2, "sp": true, "pp": 2})", R"({"fsdp": {}})", R"({"pp": 4, "zero": 1})",
-        R"({"tp": 8, "overlap": {"grad_reduce": false, "param_gather": false}})"}) {
+        R"({"tp": 8, "overlap": {"grad_reduce": false, "param_gather": false}})",
+        R"({"pp": 2, "zero": 1, "offload": true})"}) {
     const Report report = train(16, plan);
     double sum = number(report, "compute_s") +
                  number(report, "bubble_fraction") * number(report, "step_time_s");
-    for (const char* dimension : {"tp", "pp", "dp", "edp", "ep", "cp", "embed", "other"})
+    for (const char* dimension : {"tp", "pp", "dp", "edp", "ep", "cp", "embed", "host", "other"})
       sum += number(report, "exposed_comm_s", dimension);
     EXPECT_NEAR(sum / number(report, "step_time_s"), 1, 1e-6) << plan;
   }
@@ -194,6 +197,39 @@ TEST(Step, MoreBandwidthBetweenServersShortensOnlyWhatWaits) {
   EXPECT_GT(half.time_s, whole.time_s);
   EXPECT_NEAR(number(half, "compute_s"), number(whole, "compute_s"), 1e-9);
   EXPECT_GT(number(half, "exposed_comm_s", "dp"), 1.3 * number(whole, "exposed_comm_s", "dp"));
+}
+
+// NCCL's channels are slower than two NICs each: no link gains, but links half as fast would hold them up.
+TEST(Step, WhereNoLinkGainsTheReportSaysWhatHalfOfItsSpeedCosts) {
+  const auto explained = [](const std::string& more) {
+    Diagnostics out;
+    RunContext context = test::context();
+    context.explain = true;
+    const Scenario scenario = test::scenario_from(
+        fmt::format(
+            R"({{"fabric": {{"use": "hgx-h100+ib-ndr", "set": {{"/servers": 2}}}},
+                 "jobs": [{{"name": "t", "kind": "training", "gpus": 16, "model": {}, "seq": 2048, "global_batch": 16,
+                            "plan": {{"overlap": {{"grad_reduce": false}}}}}}]{}}})",
+            kModel, more),
+        out);
+    return run_scenario(scenario, context, out);
+  };
+  std::string halved;
+  for (int nic = 0; nic < 16; ++nic) {
+    halved += fmt::format(
+        R"({}{{"target": "server{}/nic{}:rail{}/leaf0", "do": "degrade", "factor": 0.5}})",
+        nic == 0 ? "" : ", ", nic / 8, nic % 8, nic % 8);
+  }
+  const Report report = explained("");
+  const double slower = explained(R"(, "faults": [)" + halved + "]").time_s;
+  const auto access =
+      std::ranges::find(report.bottlenecks, "access (infiniband)", &Bottleneck::resource);
+  ASSERT_NE(access, report.bottlenecks.end());
+  EXPECT_LT(access->gain_if_infinite_s, 1e-3 * report.time_s);
+  ASSERT_TRUE(access->loss_if_halved_s);
+  EXPECT_GT(*access->loss_if_halved_s, 0.01 * report.time_s);
+  EXPECT_NEAR(*access->loss_if_halved_s, slower - report.time_s, 1e-6 * report.time_s);
+  EXPECT_NE(to_text(to_json(report)).find("loss_if_halved_s"), std::string::npos);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include "models/llm/search.hpp"
 #include "tests/cli/cli_test.hpp"
 #include "tests/support/tiny.hpp"
+#include "tools/cli/simulate.hpp"
 
 namespace weft {
 namespace {
@@ -31,18 +33,19 @@ const Question kDense{"dense",
                       R"({"weft": {"schema": 1}, "kind": "llm", "name": "wide", "layers": 4,
                           "hidden": 8192, "heads": 64, "kv_heads": 8, "vocabulary": 128256,
                           "intermediate": 28672})",
-                      "hgx-h100", 2048, 8};
+                      "hgx-h100", 2048, 4};
 const Question kExperts{"experts",
                         R"({"weft": {"schema": 1}, "kind": "llm", "name": "experts", "layers": 2,
                             "hidden": 4096, "heads": 32, "kv_heads": 8, "vocabulary": 32000,
                             "intermediate": 14336,
                             "experts": {"count": 8, "top_k": 2, "size": 14336}})",
-                        "hgx-a100", 2048, 4};
+                        "hgx-a100", 2048, 2};
 
 class Everything {
  public:
   explicit Everything(const Question& question)
       : fabric_(test::catalogue_fabric(question.fabric)), context_(test::context()) {
+    context_.library = remembering(context_.library, fabric_);
     Diagnostics out;
     scenario_ = test::scenario_on(
         fabric_,

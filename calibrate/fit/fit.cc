@@ -386,9 +386,12 @@ class Fitter {
 }  // namespace
 
 double ModelError::of(const MeasuredPoint& point) const {
-  if (point.kind != PointKind::collective) return other;
-  const std::size_t i = LogBand::size_class(point.bytes);
-  return point.across ? across[i] : inside[i];
+  return point.kind == PointKind::collective ? collective(point.bytes, point.across) : other;
+}
+
+double ModelError::collective(Bytes bytes, bool between_servers) const {
+  const std::size_t i = LogBand::size_class(bytes);
+  return between_servers ? across[i] : inside[i];
 }
 
 double ModelError::worst(bool between_servers) const {

@@ -38,18 +38,26 @@ std::vector<double> propagate(
   return variance;
 }
 
-double interval_factor(const Calibration& calibration, double sd, const PredictedThing& what) {
-  double model = 0;
-  if (what.kind) {
-    MeasuredPoint point;
-    point.kind = *what.kind;
-    point.bytes = what.bytes;
-    point.across = what.across;
-    model = kModelError.of(point);
-  } else {
-    model = kModelError.worst(what.across);
+namespace {
+
+double model_error(const PredictedThing& what) {
+  switch (what.kind) {
+    case PredictedKind::collective:
+      return kModelError.collective(what.bytes, what.across);
+    case PredictedKind::copy:
+      return kModelError.other;
+    case PredictedKind::step:
+      return kModelError.step;
+    case PredictedKind::other:
+      break;
   }
-  model *= calibration.scale;
+  return kModelError.worst(what.across);
+}
+
+}  // namespace
+
+double interval_factor(const Calibration& calibration, double sd, const PredictedThing& what) {
+  const double model = calibration.scale * model_error(what);
   return std::exp(student_t(kIntervalLevel, calibration.freedom) *
                   std::sqrt(sd * sd + model * model));
 }

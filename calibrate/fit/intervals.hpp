@@ -9,7 +9,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,10 +25,11 @@ std::vector<double> propagate(
     const Calibration& calibration,
     const std::function<std::vector<double>(const ValueChanges&)>& predict);
 
-// What is predicted, as far as it decides how far off weft itself is: collectives and copies by their size and reach; anything
-// longer (a training step) as the worst class.
+// What is predicted, as far as it decides how far off weft itself is: collectives by their size and reach, copies, steps of
+// training; anything else (an inference job, several jobs at once) is taken as the worst of collectives.
+enum class PredictedKind { collective, copy, step, other };
 struct PredictedThing {
-  std::optional<PointKind> kind;  // collective or copy; absent: anything else
+  PredictedKind kind = PredictedKind::other;
   Bytes bytes{0};
   bool across = false;  // servers
 };

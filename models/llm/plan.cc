@@ -116,9 +116,12 @@ class Rules {
       const std::string tp = use("tp", plan_.tp, spec_.gpus, [&](std::int64_t value) {
         return spec_.gpus % (Wide{value} * plan_.pp * plan_.cp) == 0 && tp_fits(value);
       });
+      const std::string pp = use("pp", plan_.pp, model_.layers(), [&](std::int64_t value) {
+        return spec_.gpus % (Wide{value} * plan_.tp * plan_.cp) == 0;
+      });
       return {fmt::format("{} GPUs cannot be split into replicas of {} = {}", spec_.gpus, shape(),
                           in_words(one)),
-              either({cure, tp})};
+              either({cure, tp, pp})};
     });
     dp_ = fits ? narrow(spec_.gpus / one) : 0;
     if (fits) plan_.dp = dp_;

@@ -2,6 +2,7 @@
 #include "models/llm/search.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "models/llm/pipeline/pipeline.hpp"
 
@@ -24,16 +25,21 @@ class Search {
         spec_(training),
         limits_(limits),
         estimator_(model, kernels, times),
-        plan_(spec_.plan) {
+        plan_(spec_.plan),
+        fixed_dp_(spec_.plan.dp) {
     result_.smallest.memory_bytes = -1;
   }
 
   SearchResult run() {
     each(plan_.tp, "tp", divisors(spec_.gpus, most_tp()), [&] {
-      each(plan_.cp, "cp", divisors(spec_.gpus / plan_.tp, spec_.seq / kLeastTokens),
+      each(plan_.cp, "cp",
+           divisors(spec_.gpus / plan_.tp, std::max<std::int64_t>(spec_.seq / kLeastTokens, 1)),
            [&] { experts(); });
     });
     std::ranges::sort_heap(result_.best, faster);
+    for (std::optional<PlanCandidate>& kind : kinds_)
+      if (kind) result_.kinds.push_back(std::move(*kind));
+    std::ranges::stable_sort(result_.kinds, faster);
     return std::move(result_);
   }
 
@@ -79,6 +85,7 @@ class Search {
     each(plan_.pp, "pp", divisors(rest, model_.layers() + 2), [&] {
       const std::int64_t dp = rest / plan_.pp;
       if (dp * plan_.pp != rest || spec_.global_batch % dp != 0) return;
+      if (limits_.fixed.contains("dp") && dp != fixed_dp_) return;
       plan_.dp = dp;
       each(plan_.micro_batch, "micro_batch", divisors(spec_.global_batch / dp, kMostMicroBatch),
            [&] { schedules(); });
@@ -160,6 +167,10 @@ class Search {
     const StepEstimate time = estimator_.step(spec_, layout_);
     if (++result_.evaluated % kProgressEvery == 0 && limits_.progress)
       limits_.progress(result_.evaluated);
+    const std::size_t sharded = !plan_.fsdp ? static_cast<std::size_t>(plan_.zero)
+                                            : kZeroes + (plan_.fsdp->reshard ? 0 : 1);
+    auto& kind = kinds_[static_cast<std::size_t>(plan_.schedule) * kShardings + sharded];
+    if (!kind || time.step_s < kind->time.step_s) kind = {plan_, time, memory};
     auto& best = result_.best;
     if (best.size() >= limits_.keep) {
       if (time.step_s > best.front().time.step_s) return;
@@ -175,7 +186,11 @@ class Search {
   const SearchLimits& limits_;
   Estimator estimator_;
   PlanSpec& plan_;
+  std::optional<std::int64_t> fixed_dp_;
   StageLayout layout_;
+  static constexpr std::size_t kZeroes = 4, kShardings = kZeroes + 2;
+  std::array<std::optional<PlanCandidate>, enum_names(PipelineSchedule{}).size() * kShardings>
+      kinds_;
   SearchResult result_;
 };
 
@@ -185,6 +200,29 @@ std::vector<std::int64_t> divisors(std::int64_t of, std::int64_t most) {
   std::vector<std::int64_t> out;
   for (std::int64_t d = 1; d <= std::min(of, most); ++d) {
     if (of % d == 0) out.push_back(d);
+  }
+  return out;
+}
+
+BrokenRules broken_rules(const Architecture& model, const TrainingSpec& training,
+                         const SearchLimits& limits) {
+  BrokenRules out(model, training);
+  PlanSpec plan = training.plan;
+  const auto fixed = [&](const char* key) { return limits.fixed.contains(key); };
+  const auto choices = [&](const char* key, std::int64_t given, std::vector<std::int64_t> free) {
+    return fixed(key) ? std::vector{given} : std::move(free);
+  };
+  const std::int64_t most_tp = limits.tp_across_servers ? training.gpus : limits.gpus_per_server;
+  std::vector<std::int64_t> chunks{1};
+  if (plan.schedule == PipelineSchedule::interleaved) chunks = {2, 3, 4};
+  for (const std::int64_t tp : choices("tp", plan.tp, divisors(training.gpus, most_tp))) {
+    const std::int64_t rest = std::max<std::int64_t>(training.gpus / (tp * plan.cp), 1);
+    for (const std::int64_t pp : choices("pp", plan.pp, divisors(rest, model.layers()))) {
+      for (const std::int64_t vpp : choices("vpp", plan.vpp, chunks)) {
+        plan.tp = tp, plan.pp = pp, plan.vpp = vpp;
+        out.try_plan(plan);
+      }
+    }
   }
   return out;
 }

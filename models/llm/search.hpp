@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "models/llm/broken_rules.hpp"
 #include "models/llm/estimate.hpp"
 
 namespace weft {
@@ -37,6 +38,9 @@ struct PlanCandidate {
 
 struct SearchResult {
   std::vector<PlanCandidate> best;  // fastest first
+  // The best of every schedule with every way of sharding, fastest first: an estimate that is off for one of these kinds as a
+  // whole misleads only where kinds are compared.
+  std::vector<PlanCandidate> kinds;
   // With time and memory computed; too large for the memory (time not computed); against a rule.
   std::uint64_t evaluated = 0, too_large = 0, illegal = 0;
   PlanCandidate smallest;  // the least memory of all; its time only when it fits
@@ -46,5 +50,9 @@ struct SearchResult {
 SearchResult search_plans(const Architecture& model, const TrainingSpec& training,
                           const KernelTimes& kernels, CollectiveTimes& times,
                           const SearchLimits& limits);
+
+// What keeps every plan from being legal, after a search that found none.
+BrokenRules broken_rules(const Architecture& model, const TrainingSpec& training,
+                         const SearchLimits& limits);
 
 }  // namespace weft

@@ -266,7 +266,9 @@ void Loader::set(Json& document, const std::string& pointer, Json value) {
     if (at->is_array()) {
       std::size_t index = 0;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-      if (error != std::errc{} || end != key.data() + key.size() || index >= at->items.size()) {
+      const bool padded = key.size() > 1 && key.front() == '0';  // RFC 6901: one name per item
+      if (error != std::errc{} || end != key.data() + key.size() || padded ||
+          index >= at->items.size()) {
         out_.error(place, pointer,
                    fmt::format("{} has {} items, there is no item \"{}\"",
                                walked.empty() ? "/" : walked, at->items.size(), key),

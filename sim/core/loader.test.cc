@@ -159,7 +159,7 @@ TEST(Loader, SetOnAMissingPathNamesTheNearest) {
       "/server/nodes has 2 items, there is no item \"2\""));
   for (const char* pointer :
        {"servers", "/servers/x", "/server/nodes/-", "/server/nodes/-1/id", "/server/nodes/1x/id",
-        "/a~b", "/server/nodes/99999999999999999999/id"}) {
+        "/server/nodes/00/id", "/a~b", "/server/nodes/99999999999999999999/id"}) {
     const auto loaded =
         main_file(R"({"fabric": {"use": "pair", "set": {")" + std::string(pointer) + R"(": 1}}})");
     EXPECT_EQ(loaded.out.error_count(), 1u) << pointer << loaded.problems();

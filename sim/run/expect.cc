@@ -68,7 +68,8 @@ const Json* find_at(const Json& document, std::string_view pointer) {
     if (at->is_array()) {
       std::size_t index = 0;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-      const bool number = error == std::errc{} && end == key.data() + key.size();
+      const bool padded = key.size() > 1 && key.front() == '0';  // RFC 6901: one name per item
+      const bool number = error == std::errc{} && end == key.data() + key.size() && !padded;
       at = number ? (index < at->items.size() ? &at->items[index] : nullptr) : called(*at, key);
     } else {
       at = at->find(key);

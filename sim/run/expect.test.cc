@@ -34,7 +34,7 @@ TEST(Expect, FindsAValueByItsPointer) {
   ASSERT_NE(find_at(json, "/a/0/b~1c"), nullptr);
   EXPECT_EQ(find_at(json, "/a/0/b~1c")->integer, 1);
   EXPECT_EQ(find_at(json, "/a/1/d~0")->integer, 2);
-  for (const char* missing : {"/a/2", "/a/-1", "/a/x", "/b", "a", "/a/0/b~1c/e"})
+  for (const char* missing : {"/a/2", "/a/-1", "/a/00", "/a/x", "/b", "a", "/a/0/b~1c/e"})
     EXPECT_EQ(find_at(json, missing), nullptr) << missing;
 }
 

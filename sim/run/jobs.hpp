@@ -43,6 +43,7 @@ struct JobPlan {
   double bytes = 0;
   std::vector<std::string> notes;
   std::unique_ptr<ModelledJob> modelled;  // training, inference
+  std::vector<NodeId> modelled_on;        // by rank
 };
 
 class JobBuilder {

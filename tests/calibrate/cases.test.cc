@@ -163,6 +163,36 @@ TEST(CalibratePatch, IsUsedLikeAFabricAndCountsAsMeasured) {
   EXPECT_EQ(weft_cli({"run", scenario}).code, kOk);
 }
 
+// What weft is off by depends on what a job is and on where it lies, not on how large the fabric is.
+TEST(CalibratePatch, IntervalsAreThoseOfTheJob) {
+  const Folder folder;
+  ASSERT_EQ(
+      weft_cli({"calibrate", "fit", import_log("h200-2x8-allreduce-baremetal.log"), "--fabric",
+                "hgx-h200+ib-ndr", "--set", "/servers=2", "-o", folder.path("two.json")})
+          .code,
+      kOk);
+  const auto width = [&](const std::string& job) {
+    const std::string scenario = folder.file(
+        "scenario.json", R"({"weft": {"schema": 1}, "name": "s", "question": "how long?",
+          "fabric": "two.json", "nccl": {}, "jobs": [{"name": "a", )" +
+                             job + "}]}");
+    const auto outcome = weft_cli({"run", scenario, "--intervals", "--json"});
+    EXPECT_EQ(outcome.code, kOk) << outcome.err;
+    const Json report = document(outcome);
+    return number_at(report, {"intervals_90", "a", "high"}) /
+           number_at(report, {"intervals_90", "a", "low"});
+  };
+  const double inside = width(R"("collective": "all_reduce", "size": "64 MiB", "gpus": 8)"),
+               across = width(R"("collective": "all_reduce", "size": "64 MiB", "gpus": 16)"),
+               worst = width(R"("collective": "all_reduce", "size": "16 KiB", "gpus": 16)"),
+               step = width(R"("kind": "training", "gpus": 16, "model": {"use": "gpt-1536x16"},
+                               "seq": 1024, "global_batch": 16, "plan": {})");
+  EXPECT_LT(inside, 0.9 * across);
+  EXPECT_LT(across, 0.9 * worst);
+  EXPECT_LT(step, 0.8 * worst);
+  EXPECT_GT(step, inside);
+}
+
 TEST(CalibratePatch, GivesIntervalsToPredictions) {
   const Folder folder;
   const std::string path = folder.path("node.json");

@@ -24,14 +24,14 @@ namespace {
 
 struct Probed {
   std::string fabric;
-  std::vector<std::string> sets;
+  Settings sets;
   ProbeFault fault = ProbeFault::none;
 };
 
 // 1 to 16 GPUs, two servers; meshes, switches, PCIe trees.
 std::vector<Probed> probed() {
   using enum ProbeFault;
-  const std::vector<std::string> two{"/servers=2"};
+  const Settings two{{"/servers", Json(2)}};
   return {{"hgx-h100", {}, none},
           {"hgx-h100", {}, slow_link},
           {"hgx-h100", {}, half_width},

@@ -70,10 +70,7 @@ inline PublishedData load_machine(const PublishedMachine& which) {
     for (const std::string& pattern : which.records) wanted |= glob_match(pattern, record.id);
     if (!wanted || record.degraded) continue;
     Diagnostics diagnostics;
-    std::vector<std::string> sets;
-    for (const JsonMember& member : record.nccl.set.members)
-      sets.push_back(member.key + "=" + to_text(member.value, 0));
-    LoadedFabric loaded = load_fabric(record.fabric(), sets, diagnostics);
+    LoadedFabric loaded = load_fabric(record.fabric(), settings_of(record.nccl.set), diagnostics);
     const std::size_t each = loaded.fabric.types().front().gpus.size();
     out.machine = FitMachine(std::move(loaded.document));
     for (FitTable& table : tables_of(record, each)) {

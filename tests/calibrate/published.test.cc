@@ -2,11 +2,15 @@
 // Published tables: three sizes of each are fitted, the others predicted.
 #include "tests/calibrate/published.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -170,6 +174,44 @@ TEST(PublishedTables, PredictWhatTheyWereNotFittedTo) {
   EXPECT_LE(multi.median, 0.12);
   EXPECT_GE(all.coverage, 0.80);
   EXPECT_LE(all.coverage, 0.98);
+}
+
+// The median miss of each set of training steps on docs/validation.md.
+std::vector<double> misses_of_steps() {
+  std::set<std::string> sets;
+  for (const auto& file :
+       std::filesystem::directory_iterator(WEFT_SOURCE_DIR "/tests/validation")) {
+    if (!file.path().filename().string().starts_with("train_")) continue;
+    std::ifstream in(file.path());
+    std::stringstream text;
+    text << in.rdbuf();
+    Diagnostics out;
+    const Json document = parse_json(text.str(), file.path().string(), out);
+    if (const Json* records = document.find("records"); records != nullptr)
+      for (const Json& record : records->items) sets.insert(record.find("set")->text);
+  }
+  sets.erase("zero-3");  // no target
+  std::vector<double> out;
+  std::ifstream page(WEFT_SOURCE_DIR "/docs/validation.md");
+  for (std::string line; std::getline(page, line);) {
+    std::vector<std::string> cells;
+    std::stringstream row(line);
+    for (std::string cell; std::getline(row, cell, '|');) cells.push_back(cell);
+    constexpr std::size_t kName = 1, kMedian = 5;
+    if (cells.size() <= kMedian + 1 || cells[kName].size() < 2) continue;
+    if (sets.contains(cells[kName].substr(1, cells[kName].size() - 2)))
+      out.push_back(std::stod(cells[kMedian]) / 100);
+  }
+  EXPECT_EQ(out.size(), sets.size());
+  std::ranges::sort(out);
+  return out;
+}
+
+TEST(ModelErrorOfSteps, IsWhatTheValidationSays) {
+  const std::vector<double> misses = misses_of_steps();
+  ASSERT_GT(misses.size(), 10U);
+  const double median = (misses[(misses.size() - 1) / 2] + misses[misses.size() / 2]) / 2;
+  EXPECT_NEAR(kModelError.step / (median / 0.6745), 1, 0.1);
 }
 
 }  // namespace

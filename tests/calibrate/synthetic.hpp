@@ -15,7 +15,7 @@
 
 namespace weft::calibrate_test {
 
-inline FitMachine machine_of(const std::string& fabric, const std::vector<std::string>& sets = {}) {
+inline FitMachine machine_of(const std::string& fabric, const Settings& sets = {}) {
   Diagnostics diagnostics;
   return FitMachine(load_fabric(fabric, sets, diagnostics).document);
 }

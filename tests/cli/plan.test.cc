@@ -151,7 +151,8 @@ TEST(PlanInference, WhatDoesNotFitIsLeftOut) {
   const auto outcome = weft_cli({"plan", "--mode", "inference", "--llm", "llama-3.1-405b",
                                  "--fabric", "hgx-h100", "--gpus", "8", "--json"});
   EXPECT_EQ(outcome.code, 4) << outcome.out;
-  EXPECT_THAT(outcome.err, HasSubstr("does not fit: none of 10 plans; the smallest is 1 x tp 8"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("does not fit: none of 10 plans; the smallest is tp 8 pp 1 dp 1"));
 }
 
 // Three GPUs are whole replicas only where a replica has one or three.
@@ -161,6 +162,42 @@ TEST(PlanInference, GpusForPromptsAreWholeReplicas) {
   const Json json = cli_test::document(outcome);
   ASSERT_EQ(json.find("plans")->items.size(), 1u);
   EXPECT_EQ(json.find("plans")->items[0].find("plan")->find("dp")->integer, 8);
+}
+
+// What was not named is not changed: no replicas are searched when dp is given, and short sequences are not given up.
+TEST(PlanCommand, ReplicasCanBeFixedAndSequencesShort) {
+  const auto outcome = weft_cli({"plan", "--llm", "gpt-1536x16", "--fabric", "hgx-h100", "--gpus",
+                                 "8", "--global-batch", "32", "--seq", "256", "--fix", "dp=2",
+                                 "--json", "--simulate", "0", "--top", "1000"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = cli_test::document(outcome);
+  EXPECT_GT(json.find("plans")->items.size(), 10u);
+  for (const Json& row : json.find("plans")->items)
+    EXPECT_EQ(row.find("plan")->find("dp")->integer, 2);
+}
+
+TEST(PlanCommand, ARefusalNamesTheRulesAndTheNearestLegalValues) {
+  const auto refused = [](const std::vector<std::string>& args,
+                          const std::vector<std::string>& words) {
+    const auto outcome = weft_cli(args);
+    EXPECT_EQ(outcome.code, 2) << outcome.out;
+    EXPECT_THAT(outcome.err, HasSubstr("no plan keeps all rules"));
+    for (const std::string& said : words) EXPECT_THAT(outcome.err, HasSubstr(said));
+  };
+  const auto small = [](const std::vector<std::string>& more) { return with(kSmall, more); };
+  refused(small({"--fix", "tp=3"}), {"/plan: 8 GPUs cannot be split into replicas of tp 3",
+                                     "\"gpus\": 6 or 9", "\"tp\": 2 or 4"});
+  refused(small({"--fix", "pp=3"}), {"\"pp\": 2 or 4"});
+  refused(
+      small({"--fix", "dp=8", "--fix", "micro_batch=8"}),
+      {"/global_batch: 32 sequences do not divide by dp 8 x micro_batch 8", "\"micro_batch\": 4"});
+  refused(small({"--fix", "schedule=1f1b-interleaved", "--fix", "pp=1"}),
+          {"/plan/schedule: interleaving needs at least two stages"});
+  refused(small({"--fix", "layout=[1, 2]", "--fix", "pp=2"}), {"/plan/layout"});
+  const std::vector<std::string> answers{"plan",     "--mode",   "inference", "--llm", "llama-3-8b",
+                                         "--fabric", "hgx-h100", "--gpus",    "6"};
+  refused(with(answers, {"--fix", "tp=6"}),
+          {"32 attention heads do not divide by tp 6", "\"tp\": 4 or 8"});
 }
 
 TEST(PlanCommand, WhatCannotBeIsRefused) {
@@ -174,7 +211,10 @@ TEST(PlanCommand, WhatCannotBeIsRefused) {
   refused({"--mode", "guessing"}, "--mode");
   refused({"--fix", "tpp=8"}, "/plan/tpp: unknown key, did you mean \"tp\"?");
   refused({"--fix", "tp"}, "is not KEY=VALUE");
-  refused({"--fix", "tp=3"}, "no plan keeps all rules");
+  refused({"--fix", "tp=2", "--fix", "dp=2", "--fix", "tp=4"},
+          "--fix: tp is given twice: number 1 is tp=2, number 3 is tp=4");
+  refused({"--job", "/attention=flash2", "--job", "/attention=flash3"},
+          "--job: /attention is given twice");
   refused({"--job", "/attention=flash9"}, "flash9");
   refused({"--job", "/gpus=16"}, "/gpus is what --gpus says");
   refused({"--job", "/seq=8192"}, "use --seq");

@@ -64,11 +64,11 @@ inline std::vector<Json> socket_nics() {
 }
 
 // A question about the first GPUs of `nodes` servers, or those at `positions` of each, without rows.
-inline LogQuestion question_on(const std::string& reference, std::vector<std::string> sets,
-                               std::int64_t nodes, std::int64_t per_node,
+inline LogQuestion question_on(const std::string& reference, Settings sets, std::int64_t nodes,
+                               std::int64_t per_node,
                                const std::vector<std::int64_t>& positions = {}) {
   LogQuestion out;
-  if (nodes > 1) sets.push_back("/servers=" + std::to_string(nodes));
+  if (nodes > 1) sets.emplace_back("/servers", Json(nodes));
   Diagnostics diagnostics;
   out.fabric = std::make_shared<const Fabric>(load_fabric(reference, sets, diagnostics).fabric);
   std::map<ServerId, std::int64_t> taken;
@@ -87,13 +87,8 @@ inline LogQuestion question_on(const std::string& reference, std::vector<std::st
 // One question per set of GPUs that the record covers.
 inline std::vector<LogQuestion> questions(const ValidationRecord& record) {
   const NcclCase& ask = record.nccl;
-  std::vector<std::string> sets;
-  bool sized = false;
-  for (const JsonMember& member : ask.set.members) {
-    sets.push_back(member.key + "=" + to_text(member.value, 0));
-    sized = sized || member.key == "/servers";
-  }
-  EXPECT_FALSE(sized);
+  const Settings sets = settings_of(ask.set);
+  EXPECT_EQ(ask.set.find("/servers"), nullptr);
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<const CaseRow*>> groups;
   for (const CaseRow& row : record.rows)
     groups[{row.nodes, row.gpus_per_node.value_or(ask.gpus_per_node.value_or(100'000))}].push_back(

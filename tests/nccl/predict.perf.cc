@@ -15,8 +15,7 @@ namespace {
 void all_reduce_table(benchmark::State& state) {
   Diagnostics problems;
   const Fabric fabric =
-      load_fabric("hgx-h100+ib-ndr", {fmt::format("/servers={}", state.range(0) / 8)}, problems)
-          .fabric;
+      load_fabric("hgx-h100+ib-ndr", {{"/servers", Json(state.range(0) / 8)}}, problems).fabric;
   std::vector<Bytes> sizes;
   for (Bytes bytes = 8_B; bytes <= 8_GiB; bytes = bytes * 2) sizes.push_back(bytes);
   const std::vector<NodeId> gpus(fabric.gpus().begin(), fabric.gpus().end());

@@ -100,8 +100,11 @@ TEST_F(SweepFiles, ProblemsStandWhereTheyAreWritten) {
        "\"scenario\" is missing"},
       {with(small_sweep(), "dgx1-v100", "dgx1-v1oo"), "sweep.json:2:34: error: /fabric/use"},
       {small_sweep(R"(, "skip": ["gpu == 1"])"), "did you mean \"gpus\""},
+      {small_sweep(R"(, "skip": ["gpu == 1"])"), "the axes are "},
+      {small_sweep(R"(, "skip": ["gpus == 1", "gpus == 1 us"])"), "error: /skip/1: "},
       {small_sweep(R"(, "skip": ["gpus == 1 us"])"), "is compared with"},
-      {small_sweep(R"(, "when": ["gpus > 100"])"), "leave no point"},
+      {small_sweep(R"(, "when": ["gpus > 100"])"), "error: /when: the conditions leave no point"},
+      {small_sweep(R"(, "skip": ["gpus > 0"])"), "error: /skip: the conditions leave no point"},
       {small_sweep(R"(, "outputs": {"gpus": "/time_s"})"), "name of another column"},
       {small_sweep(R"(, "outputs": {"Size": "/time_s"})"), "name of another column"},
       {small_sweep(R"(, "outputs": {"t": "/time_s", "T": "/bound_s"})"), "name of another column"},
@@ -129,10 +132,18 @@ TEST_F(SweepFiles, ProblemsStandWhereTheyAreWritten) {
   }
 }
 
+TEST_F(SweepFiles, AShardBeyondTheLastIsToldWhichThereAre) {
+  const Outcome outcome = run(small_sweep(), {"--shard", "4/4"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("there is no shard 4 of 4"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("--shard 0/4 to --shard 3/4"), std::string::npos) << outcome.err;
+}
+
 TEST_F(SweepFiles, FlagsThatMakeNoSenseAreRefused) {
   const std::string sweep = write("s.json", small_sweep());
   for (const std::vector<std::string>& more :
        std::vector<std::vector<std::string>>{{"--shard", "2/2"},
+                                             {"--shard", "0/0"},
                                              {"--shard", "1"},
                                              {"--shard", "a/b"},
                                              {"--shard", "-1/2"},

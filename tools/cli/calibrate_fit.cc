@@ -55,10 +55,7 @@ class CalibrateFit final : public Command {
     head.name = !name_.empty()     ? name_
                 : !output_.empty() ? std::filesystem::path(output_).stem().string()
                                    : flags_.fabric + "-measured";
-    for (const std::string& set : flags_.sets) {
-      const auto at = set.find('=');
-      head.changes.emplace_back(set.substr(0, at), value_of(set.substr(at + 1)));
-    }
+    head.changes = flags_.sets;
     if (head.base.ends_with(".json") && !output_.empty()) {
       // Seen from where the patch lies.
       std::error_code failed;

@@ -212,9 +212,9 @@ CalibrateInput read_calibrate_input(const CalibrateFlags& flags, Io& io) {
   return input;
 }
 
-std::vector<std::string> pointers_of(const std::vector<std::string>& sets) {
+std::vector<std::string> pointers_of(const Settings& sets) {
   std::vector<std::string> out;
-  for (const std::string& set : sets) out.push_back(resolved_pointer(set.substr(0, set.find('='))));
+  for (const auto& [pointer, value] : sets) out.push_back(resolved_pointer(pointer));
   return out;
 }
 
@@ -251,7 +251,7 @@ Calibration calibration_of(const std::string& fabric, const std::vector<std::str
   return std::move(*found);
 }
 
-Calibration calibration_of_scenario(const std::string& path, const std::vector<std::string>& sets) {
+Calibration calibration_of_scenario(const std::string& path, const Settings& sets) {
   Diagnostics out;
   Configs files(find_configs_root());
   const std::optional<std::string> text = files.read(path);
@@ -273,7 +273,7 @@ Calibration calibration_of_scenario(const std::string& path, const std::vector<s
   for (std::size_t i = 0; i < sets.size(); ++i) {
     constexpr std::string_view kFabric = "/fabric";
     if (pointers[i] == kFabric) {
-      named(value_of(sets[i].substr(std::min(sets[i].size(), sets[i].find('=') + 1))));
+      named(sets[i].second);
       folder.clear();  // paths of a command line are those of the current folder
     } else if (pointers[i].starts_with(std::string(kFabric) + "/")) {
       held.push_back(pointers[i].substr(kFabric.size()));

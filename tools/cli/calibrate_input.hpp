@@ -19,7 +19,7 @@ struct CalibrateFlags {
   std::string fabric, as, collective;
   std::optional<std::int64_t> ranks;
   NcclFlags nccl;
-  std::vector<std::string> sets;
+  Settings sets;
   bool force = false, other_gpus = false;
 };
 void add_calibrate_flags(CLI::App& app, CalibrateFlags& flags);
@@ -41,9 +41,9 @@ std::optional<MeasuredFile> read_measured(const std::string& path, const Calibra
 // problems.
 Calibration calibration_of(const std::string& fabric, const std::vector<std::string>& held);
 // The same of a scenario whose fabric is a patch, with what it and `sets` set held.
-Calibration calibration_of_scenario(const std::string& path, const std::vector<std::string>& sets);
+Calibration calibration_of_scenario(const std::string& path, const Settings& sets);
 
-// The pointers of PTR=VALUE.
-std::vector<std::string> pointers_of(const std::vector<std::string>& sets);
+// Where they set, in a loaded document.
+std::vector<std::string> pointers_of(const Settings& sets);
 
 }  // namespace weft

@@ -37,7 +37,7 @@ class CalibrateSuggest final : public Command {
     const auto predict = [&](const ValueChanges& changes) {
       RunOptions options;
       for (const auto& [pointer, value] : changes)
-        options.sets.push_back("/fabric" + pointer + "=" + to_text(value, 0));
+        options.sets.emplace_back("/fabric" + pointer, value);
       return run_timed(load_scenario(scenario_, options, diagnostics), context, diagnostics).time_s;
     };
     const std::vector<SuggestedMeasurement> found =

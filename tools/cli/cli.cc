@@ -77,6 +77,15 @@ void clear_places(Json& json) {
   }
 }
 
+// What stands for VALUE on a command line: JSON, else a string.
+Json value_of(const std::string& text) {
+  Diagnostics trial;
+  Json value = parse_json(text, "value", trial);
+  if (!trial.ok()) return Json(text);
+  clear_places(value);
+  return value;
+}
+
 }  // namespace
 
 int run_verb(std::vector<std::string> args, Io& io) {
@@ -150,11 +159,50 @@ int run_cli(const std::vector<std::string>& args, std::ostream& out, std::ostrea
 
 // ---- what several verbs need
 
-void add_set_option(CLI::App& app, std::vector<std::string>& sets) {
-  app.add_option("--set", sets,
-                 "change a value of the file: pointer and JSON (or text), e.g. /servers=128")
-      ->type_name("PTR=VALUE")
+Settings read_settings(const std::vector<std::string>& texts, const SettingForm& form) {
+  Diagnostics problems;
+  Settings out;
+  const bool pointer = form.form.starts_with("PTR");
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || (pointer && !text.starts_with('/')))
+      problems.error({}, {}, fmt::format("{} \"{}\" is not {}", form.flag, text, form.form),
+                     fmt::format("write e.g. {} {}", form.flag, form.example));
+    else
+      out.emplace_back(text.substr(0, equals), value_of(text.substr(equals + 1)));
+  }
+  problems.throw_if_errors();
+  return out;
+}
+
+std::string setting_text(const std::string& pointer, const Json& value) {
+  const bool plain = value.is_string() && value_of(value.text).is_string() &&
+                     value_of(value.text).text == value.text;
+  return pointer + "=" + (plain ? value.text : to_text(value, 0));
+}
+
+Settings settings_of(const Json& changes) {
+  Settings out;
+  for (const JsonMember& member : changes.members) {
+    out.emplace_back(member.key, member.value);
+    clear_places(out.back().second);
+  }
+  return out;
+}
+
+CLI::Option* add_settings_option(CLI::App& app, const SettingForm& form, Settings& settings,
+                                 const std::string& help) {
+  const auto read = [form, &settings](const std::vector<std::string>& texts) {
+    settings = read_settings(texts, form);
+  };
+  return app.add_option_function<std::vector<std::string>>(form.flag, read, help)
+      ->type_name(form.form)
       ->allow_extra_args(false);
+}
+
+void add_set_option(CLI::App& app, Settings& sets) {
+  add_settings_option(app, {"--set", "PTR=VALUE", "/servers=128"}, sets,
+                      "change a value of the file: pointer and JSON (or text), e.g. /servers=128");
 }
 
 std::function<std::string(const std::string&)> number_between(double low, double high) {
@@ -188,25 +236,8 @@ std::string resolved_pointer(const std::string& pointer) {
          json_pointer_unescape(pointer.substr(at + kSet.size())).value_or("");
 }
 
-Json value_of(const std::string& text) {
-  Diagnostics trial;
-  Json value = parse_json(text, "value", trial);
-  if (!trial.ok()) return Json(text);
-  clear_places(value);
-  return value;
-}
-
-void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets,
-                Diagnostics& diagnostics) {
-  for (const std::string& set : sets) {
-    const auto equals = set.find('=');
-    if (equals == std::string::npos || !set.starts_with('/')) {
-      diagnostics.error({}, {}, fmt::format("--set \"{}\" is not PTR=VALUE", set),
-                        "write e.g. --set /servers=128");
-      continue;
-    }
-    loader.set(document, resolved_pointer(set.substr(0, equals)), value_of(set.substr(equals + 1)));
-  }
+void apply_sets(Loader& loader, Json& document, const Settings& sets) {
+  for (const auto& [pointer, value] : sets) loader.set(document, resolved_pointer(pointer), value);
 }
 
 void read_on(Diagnostics& diagnostics, const std::function<void(Diagnostics&)>& read) {
@@ -234,7 +265,7 @@ void read_on(Diagnostics& diagnostics, const std::function<void(Diagnostics&)>& 
   }
 }
 
-LoadedFabric load_fabric(const std::string& reference, const std::vector<std::string>& sets,
+LoadedFabric load_fabric(const std::string& reference, const Settings& sets,
                          Diagnostics& diagnostics) {
   Configs files(find_configs_root());
   Loader loader(files, diagnostics);
@@ -248,7 +279,7 @@ LoadedFabric load_fabric(const std::string& reference, const std::vector<std::st
                       "see `weft list fabrics` and `weft list servers`");
   }
   diagnostics.throw_if_errors();
-  apply_sets(loader, loaded.document, sets, diagnostics);
+  apply_sets(loader, loaded.document, sets);
   FabricSpec spec;
   read_on(diagnostics, [&](Diagnostics& out) { spec = read_fabric(loaded.document, {}, out); });
   diagnostics.throw_if_errors();

@@ -20,6 +20,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/core/diagnostics.hpp"
@@ -29,7 +30,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace weft {
 
@@ -72,8 +74,24 @@ int run_verb(std::vector<std::string> args, Io& io);
 
 // ---- what several verbs need
 
+// What a command line changes, in its order: values by JSON pointer, or by key.
+using Settings = std::vector<std::pair<std::string, Json>>;
+
+// An option of which each use sets one value: {"--set", "PTR=VALUE", "/servers=128"}. PTR begins with '/'.
+struct SettingForm {
+  std::string flag, form, example;
+};
+// VALUE is JSON, else a string. Throws InputError that names every text of another form.
+Settings read_settings(const std::vector<std::string>& texts, const SettingForm& form);
+// The text that is read as this.
+std::string setting_text(const std::string& pointer, const Json& value);
+// Of {PTR: VALUE, ...}.
+Settings settings_of(const Json& changes);
+CLI::Option* add_settings_option(CLI::App& app, const SettingForm& form, Settings& settings,
+                                 const std::string& help);
+
 // `--set PTR=VALUE` (any number) and `--json`, with the same words everywhere.
-void add_set_option(CLI::App& app, std::vector<std::string>& sets);
+void add_set_option(CLI::App& app, Settings& sets);
 void add_json_flag(CLI::App& app, bool& json);
 // As CLI::Range, which lets NaN pass.
 std::function<std::string(const std::string&)> number_between(double low, double high);
@@ -81,13 +99,9 @@ std::function<std::string(const std::string&)> number_between(double low, double
 // The head of every JSON answer: {"weft": {"version", "schema"}}.
 Json json_head();
 
-// What stands for VALUE on a command line: JSON, else a string.
-Json value_of(const std::string& text);
-
-// Applies every PTR=VALUE to a loaded document. Problems carry the place "<command line>".
+// Changes a loaded document.
 class Loader;
-void apply_sets(Loader& loader, Json& document, const std::vector<std::string>& sets,
-                Diagnostics& diagnostics);
+void apply_sets(Loader& loader, Json& document, const Settings& sets);
 
 // A file says {"use": NAME, "set": {"/servers": 4}}; the loaded document has the component in its place. A pointer as the file
 // is written, /fabric/use or /fabric/set/~1servers, therefore means /fabric or /fabric/servers.
@@ -103,7 +117,7 @@ struct LoadedFabric {
 };
 // A fabric or server by its catalogue name or a path ending in .json. Throws InputError with all problems; warnings stay
 // in `diagnostics`.
-LoadedFabric load_fabric(const std::string& reference, const std::vector<std::string>& sets,
+LoadedFabric load_fabric(const std::string& reference, const Settings& sets,
                          Diagnostics& diagnostics);
 
 }  // namespace weft

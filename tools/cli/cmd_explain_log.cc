@@ -181,8 +181,8 @@ class ExplainLog final : public Command {
                       log_, run.ranks, nodes, fabric_));
     }
     if (fabric.server_count() < static_cast<std::size_t>(nodes) || flags_.nodes) {
-      std::vector<std::string> sets = sets_;
-      sets.push_back(fmt::format("/servers={}", std::max<std::int64_t>(nodes, 1)));
+      Settings sets = sets_;
+      sets.emplace_back("/servers", Json(std::max<std::int64_t>(nodes, 1)));
       if (nodes > 1) fabric = load_fabric(fabric_, sets, diagnostics).fabric;
     }
     question.gpus = choose(fabric, run, nodes);
@@ -414,7 +414,8 @@ class ExplainLog final : public Command {
   std::string log_, fabric_, against_, collective_;
   std::optional<std::int64_t> ranks_, run_;
   NcclFlags flags_;
-  std::vector<std::string> sets_, notes_;
+  Settings sets_;
+  std::vector<std::string> notes_;
   bool json_ = false;
 };
 

@@ -146,7 +146,7 @@ class NcclTests final : public Command {
 
   // The fabric, of --nodes servers when asked for; with --gpus-per-node only the first GPUs of each server take part.
   Fabric load(Diagnostics& diagnostics) {
-    std::vector<std::string> sets = sets_;
+    Settings sets = sets_;
     if (flags_.nodes) {
       const bool network =
           load_fabric(fabric_, sets_, diagnostics).fabric.spec().network.has_value();
@@ -156,7 +156,7 @@ class NcclTests final : public Command {
                         "    name a fabric as --fabric, see `weft list fabrics`\n",
                         fabric_));
       }
-      if (network) sets.push_back(fmt::format("/servers={}", *flags_.nodes));
+      if (network) sets.emplace_back("/servers", Json(*flags_.nodes));
     }
     Fabric fabric = load_fabric(fabric_, sets, diagnostics).fabric;
     std::size_t fewest = fabric.gpus().size();
@@ -188,12 +188,11 @@ class NcclTests final : public Command {
     const Calibration calibration = calibration_of(fabric_, pointers_of(sets_));
     std::vector<Bytes> sizes;
     for (const NcclRow& row : rows) sizes.push_back(row.bytes);
-    const std::vector<std::string> given = sets_;
+    const Settings given = sets_;
     bool across = false;
     const std::vector<double> sd = propagate(calibration, [&](const ValueChanges& changes) {
       sets_ = given;
-      for (const auto& [pointer, value] : changes)
-        sets_.push_back(pointer + "=" + weft::to_text(value, 0));
+      sets_.insert(sets_.end(), changes.begin(), changes.end());
       const Fabric changed = load(diagnostics);
       across = node_count(changed, gpus) > 1;
       std::vector<double> out;
@@ -204,9 +203,9 @@ class NcclTests final : public Command {
     sets_ = given;
     std::vector<double> out;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      out.push_back(
-          interval_factor(calibration, sd[i],
-                          {.kind = PointKind::collective, .bytes = sizes[i], .across = across}));
+      out.push_back(interval_factor(
+          calibration, sd[i],
+          {.kind = PredictedKind::collective, .bytes = sizes[i], .across = across}));
     }
     return out;
   }
@@ -350,7 +349,7 @@ class NcclTests final : public Command {
   double factor_ = 2;
   NcclFlags flags_;
   std::optional<std::int64_t> gpus_;
-  std::vector<std::string> sets_;
+  Settings sets_;
   bool json_ = false;
 };
 

@@ -130,7 +130,7 @@ class P2p final : public Command {
   }
 
   std::string fabric_, size_ = "256 MiB", via_, peer_access_ = "on";
-  std::vector<std::string> sets_;
+  Settings sets_;
   bool bidirectional_ = false, json_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -30,6 +31,8 @@ constexpr std::int64_t kDefaultSeq = 4096, kDefaultTokens = std::int64_t{4} << 2
 // assumed: clients that keep a replica busy, prompts and answers of a chat
 constexpr std::int64_t kClientsPerGpu = 16, kPrompt = 1024, kAnswer = 256;
 constexpr std::int64_t kFewGpus = 1024;  // up to here a simulated step costs little
+constexpr double kNear =
+    1.3;  // times the best estimate: estimates of a kind of plans are off by as much
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -53,18 +56,17 @@ class PlanCommand final : public Command {
            "training, or inference under a load that --job changes: 16 clients per GPU, prompts of "
            "1024 tokens, answers of 256")
         ->check(CLI::IsMember({"training", "inference"}));
-    app.add_option("--top", top_, "plans to show, default 5")->check(CLI::Range(1, 1000));
-    app.add_option("--fix", fixed_, "a key of the plan that is not searched: tp=8, recompute=full")
-        ->type_name("KEY=VALUE")
-        ->allow_extra_args(false);
-    app.add_option("--job", job_sets_,
-                   "another key of the job: /dtype/compute=fp8, /requests/concurrency=64")
-        ->type_name("PTR=VALUE")
-        ->allow_extra_args(false);
+    app.add_option("--top", top_, "plans to show, default 5")->check(CLI::Range(1, 1'000'000));
+    add_settings_option(app, {"--fix", "KEY=VALUE", "tp=8"}, fixed_,
+                        "a key of the plan that is not searched: tp=8, recompute=full");
+    add_settings_option(app, {"--job", "PTR=VALUE", "/dtype/compute=fp8"}, job_sets_,
+                        "another key of the job: /dtype/compute=fp8, /requests/concurrency=64");
     app.add_flag("--tp-across-servers", tp_across_, "tensor parallel groups may leave a server");
-    app.add_option("--simulate", simulate_,
-                   "plans to check at fluid level, default 8, and none beyond 1024 GPUs")
-        ->check(CLI::Range(0, 1000));
+    app.add_option(
+           "--simulate", simulate_,
+           "plans to check at fluid level; default 8 and the best of each schedule with each "
+           "sharding, none beyond 1024 GPUs")
+        ->check(CLI::Range(0, 1'000'000));
     app.add_option("--scenario", scenario_, "write a scenario of the best plan, for `weft run`");
     add_set_option(app, sets_);
     add_json_flag(app, json_);
@@ -97,6 +99,7 @@ class PlanCommand final : public Command {
     Progress progress(io.err);
     RunContext context = run_context(progress);
     context.explain = false;
+    context.library = remembering(context.library, fabric);
     Routes routes(fabric);
     CollectiveTimer timer(fabric, routes,
                           collective_planner(fabric, scenario, context.algorithms, context.library),
@@ -169,13 +172,11 @@ class PlanCommand final : public Command {
     Progress progress(io.err);
     RunContext context = run_context(progress);
     context.explain = false;
+    context.library = remembering(context.library, fabric);
     ServedPlans found =
         search_served(fabric, std::move(scenario), limits, context, progress, diagnostics);
     if (found.best.empty()) {
-      if (found.tried == 0)
-        throw InputError(
-            "error: no plan keeps all rules\n"
-            "    other --gpus, fewer --fix; `weft check` names the rules\n");
+      if (found.tried == 0) refuse_all(found.broken, experts);
       io.err << fmt::format("does not fit: none of {} plans; the smallest is {}\n", found.tried,
                             found.smallest);
     }
@@ -218,8 +219,8 @@ class PlanCommand final : public Command {
     if (have < gpus_ && loaded.fabric.spec().network && loaded.fabric.types().size() == 1) {
       const auto each = static_cast<std::int64_t>(loaded.fabric.types().front().gpus.size());
       servers_ = (gpus_ + each - 1) / each;
-      std::vector<std::string> sets = sets_;
-      sets.push_back(fmt::format("/servers={}", servers_));
+      Settings sets = sets_;
+      sets.emplace_back("/servers", Json(servers_));
       loaded = load_fabric(fabric_, sets, diagnostics);
     }
     if (static_cast<std::int64_t>(loaded.fabric.gpus().size()) < gpus_)
@@ -228,16 +229,28 @@ class PlanCommand final : public Command {
     return loaded;
   }
 
-  Json fixed_plan(Diagnostics& diagnostics) {
+  // Of two values for one thing the last would silently win.
+  static void refuse_repeats(const std::string& flag, const Settings& settings,
+                             Diagnostics& diagnostics) {
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      const auto before =
+          std::ranges::find(settings.begin(), settings.begin() + static_cast<std::ptrdiff_t>(i),
+                            settings[i].first, &Settings::value_type::first);
+      const auto index = static_cast<std::size_t>(before - settings.begin());
+      if (index == i) continue;
+      diagnostics.error(
+          {}, flag,
+          fmt::format("{} is given twice: number {} is {}, number {} is {}", settings[i].first,
+                      index + 1, setting_text(before->first, before->second), i + 1,
+                      setting_text(settings[i].first, settings[i].second)),
+          "leave one of them out");
+    }
+  }
+
+  Json fixed_plan() {
     Json plan = Json::object();
-    for (const std::string& text : fixed_) {
-      const std::size_t equals = text.find('=');
-      if (equals == text.npos || equals == 0) {
-        diagnostics.error({}, "--fix", fmt::format("\"{}\" is not KEY=VALUE", text), "e.g. tp=8");
-        continue;
-      }
-      const std::string key = text.substr(0, equals);
-      plan.set(key, value_of(text.substr(equals + 1)));
+    for (const auto& [key, value] : fixed_) {
+      plan.set(key, value);
       keys_.insert(key);
     }
     return plan;
@@ -279,9 +292,8 @@ class PlanCommand final : public Command {
         {"gpus", "--gpus"}, {"model", "--llm"},
         {"seq", "--seq"},   {"global_batch", "--global-batch"},
         {"kind", "--mode"}, {"plan", "--fix"}};
-    for (const std::string& set : job_sets_) {
-      if (!set.starts_with('/')) continue;
-      const std::string key = set.substr(1, set.find_first_of("/=", 1) - 1);
+    for (const auto& [pointer, value] : job_sets_) {
+      const std::string key = pointer.substr(1, pointer.find('/', 1) - 1);
       if (const auto flag = flags.find(key); flag != flags.end())
         diagnostics.error({}, "--job", fmt::format("/{} is what {} says", key, flag->second),
                           fmt::format("use {}", flag->second));
@@ -290,8 +302,10 @@ class PlanCommand final : public Command {
 
   Scenario read(Loader& loader, const Json& fabric, Diagnostics& diagnostics) {
     check_job_sets(diagnostics);
+    refuse_repeats("--fix", fixed_, diagnostics);
+    refuse_repeats("--job", job_sets_, diagnostics);
     const Json model = loader.load_component("model", llm_);
-    const Json plan = fixed_plan(diagnostics);
+    const Json plan = fixed_plan();
     diagnostics.throw_if_errors();
     const LlmSpec spec = read_llm(model, "--llm", diagnostics);
     diagnostics.throw_if_errors();
@@ -306,7 +320,7 @@ class PlanCommand final : public Command {
     Json& jobs = document.set("jobs", Json::array());
     jobs.push(answers() ? answering(model, plan) : job(model, plan, *seq_, *batch_));
     Json& job = document.find("jobs")->items.front();
-    apply_sets(loader, job, job_sets_, diagnostics);
+    apply_sets(loader, job, job_sets_);
     job_ = job;
     Scenario scenario;
     read_on(diagnostics, [&](Diagnostics& out) { scenario = read_scenario(document, out); });
@@ -339,32 +353,48 @@ class PlanCommand final : public Command {
                                    Scenario scenario, const RunContext& context, Progress& progress,
                                    Diagnostics& diagnostics) const {
     std::vector<RankedPlan> rows;
-    const std::size_t checks = context.models.training ? wanted() : 0;
-    for (const PlanCandidate& candidate : found.best) {
-      RankedPlan& row = rows.emplace_back();
-      row.candidate = candidate;
-      if (rows.size() > checks) continue;
-      progress.show(fmt::format("simulating plan {} of {}", rows.size(), checks));
-      scenario.jobs.front().training->plan = candidate.plan;
-      row.simulated_s = run_on(fabric, scenario, context, diagnostics)
-                            .jobs.front()
-                            .details.find("step_time_s")
-                            ->number;
+    if (context.models.training) {
+      for (const PlanCandidate* candidate : chosen(found)) {
+        progress.show(fmt::format("simulating plan {}", rows.size() + 1));
+        scenario.jobs.front().training->plan = candidate->plan;
+        rows.push_back({*candidate, run_on(fabric, scenario, context, diagnostics)
+                                        .jobs.front()
+                                        .details.find("step_time_s")
+                                        ->number});
+      }
     }
-    const auto checked = rows.begin() + static_cast<std::ptrdiff_t>(std::min(checks, rows.size()));
-    std::stable_sort(rows.begin(), checked, [](const RankedPlan& a, const RankedPlan& b) {
-      return *a.simulated_s < *b.simulated_s;
-    });
+    std::ranges::stable_sort(rows, {}, &RankedPlan::step_s);
+    std::set<std::string> simulated;
+    for (const RankedPlan& row : rows) simulated.insert(text_of(row.candidate));
+    for (const PlanCandidate& candidate : found.best)
+      if (!simulated.contains(text_of(candidate))) rows.push_back({.candidate = candidate});
     return rows;
+  }
+
+  static std::string text_of(const PlanCandidate& candidate) {
+    return to_text(write_config(candidate.plan), 0);
+  }
+
+  // To be simulated: the best, and where nobody says how many the best of every kind that comes near.
+  std::vector<const PlanCandidate*> chosen(const SearchResult& found) const {
+    std::vector<const PlanCandidate*> out;
+    const std::size_t first = std::min(wanted(), found.best.size());
+    std::set<std::string> taken;
+    const auto take = [&](const PlanCandidate& candidate) {
+      if (taken.insert(text_of(candidate)).second) out.push_back(&candidate);
+    };
+    for (std::size_t i = 0; i < first; ++i) take(found.best[i]);
+    if (simulate_ || first == 0) return out;
+    const double near = kNear * found.best.front().time.step_s;
+    for (const PlanCandidate& candidate : found.kinds)
+      if (candidate.time.step_s < near) take(candidate);
+    return out;
   }
 
   int nothing_fits(Io& io, const SearchResult& found, const Architecture& model,
                    TrainingSpec& training, const SearchLimits& limits) const {
     const bool experts = training.model.experts.has_value();
-    if (found.too_large == 0)
-      throw InputError(
-          "error: no plan keeps all rules\n"
-          "    other --gpus or --global-batch, fewer --fix; `weft check` names the rules\n");
+    if (found.too_large == 0) refuse_all(broken_rules(model, training, limits).closest(), experts);
     training.plan = found.smallest.plan;
     Diagnostics ignored;
     const auto stages =
@@ -411,10 +441,7 @@ class PlanCommand final : public Command {
     Json fabric = Json::object();
     fabric.set("use", reference(fabric_));
     Json changes = Json::object();
-    for (const std::string& text : sets_) {
-      const std::size_t equals = text.find('=');
-      changes.set(text.substr(0, equals), value_of(text.substr(equals + 1)));
-    }
+    for (const auto& [pointer, value] : sets_) changes.set(pointer, value);
     if (servers_ > 0) changes.set("/servers", servers_);
     if (!changes.members.empty()) fabric.set("set", std::move(changes));
     document.set("fabric", std::move(fabric));
@@ -431,7 +458,7 @@ class PlanCommand final : public Command {
   std::int64_t gpus_ = 0, servers_ = 0;
   std::optional<std::int64_t> batch_, seq_, simulate_;
   std::size_t top_ = 5;
-  std::vector<std::string> sets_, fixed_, job_sets_;
+  Settings sets_, fixed_, job_sets_;
   std::set<std::string> keys_;
   Json job_;
   bool json_ = false, tp_across_ = false;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft run: simulates a scenario; with --what-if a second time with values changed, and the difference.
+#include <algorithm>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "calibrate/fit/intervals.hpp"
+#include "sim/run/jobs.hpp"
 #include "tools/cli/calibrate_input.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/output.hpp"
@@ -32,9 +34,8 @@ class RunCommand final : public Command {
     add_set_option(app, options_.sets);
     app.add_option("--seed", options_.seed, "of everything random; beats the file");
     CLI::Option* what_if =
-        app.add_option("--what-if", what_ifs_, "run again with this changed and compare")
-            ->type_name("PTR=VALUE")
-            ->allow_extra_args(false);
+        add_settings_option(app, {"--what-if", "PTR=VALUE", "/fabric/servers=128"}, what_ifs_,
+                            "run again with this changed and compare");
     app.add_option("--top", options_.top, "most links and flows in the report")
         ->check(CLI::NonNegativeNumber);
     app.add_option("--out", folder_,
@@ -76,12 +77,35 @@ class RunCommand final : public Command {
   }
 
  private:
-  static PredictedThing thing_of(const JobReport& job, bool several) {
-    PredictedThing out{.bytes = Bytes{static_cast<std::int64_t>(job.bytes)}, .across = several};
-    if (!job.collective.empty())
-      out.kind = PointKind::collective;
-    else if (job.kind == "p2p")
-      out.kind = PointKind::copy;
+  // Whether what belongs together, a group or the two ends of a flow, lies in several servers.
+  static bool across(const Fabric& fabric, const JobPlan& job) {
+    const auto server = [&](NodeId node) { return fabric.node(node).server; };
+    const auto spread = [&](const std::vector<NodeId>& gpus) {
+      return std::ranges::any_of(gpus, [&](NodeId gpu) { return server(gpu) != server(gpus[0]); });
+    };
+    return spread(job.modelled_on) || std::ranges::any_of(job.groups, spread, &GroupPlan::gpus) ||
+           std::ranges::any_of(job.flows, [&](const FlowPlan& flow) {
+             return server(flow.src) != server(flow.dst);
+           });
+  }
+
+  static std::vector<PredictedThing> things_of(const RunTrail& trail) {
+    std::vector<PredictedThing> out;
+    bool any_across = false;
+    for (const JobPlan& job : trail.jobs) {
+      PredictedThing& thing = out.emplace_back();
+      thing.bytes = Bytes{static_cast<std::int64_t>(job.bytes)};
+      thing.across = across(trail.fabric, job);
+      any_across = any_across || thing.across;
+      if (job.spec->training)
+        thing.kind = PredictedKind::step;
+      else if (job.spec->collective)
+        thing.kind = PredictedKind::collective;
+      else if (job.spec->p2p)
+        thing.kind = PredictedKind::copy;
+    }
+    // The first is the whole run.
+    out.insert(out.begin(), out.size() == 1 ? out[0] : PredictedThing{.across = any_across});
     return out;
   }
 
@@ -92,22 +116,16 @@ class RunCommand final : public Command {
     context.explain = false;
     std::vector<double> times;
     std::vector<PredictedThing> things;
+    context.show = [&](const RunTrail& trail) { things = things_of(trail); };
     const std::vector<double> sd = propagate(calibration, [&](const ValueChanges& changes) {
       RunOptions changed = options_;
       for (const auto& [pointer, value] : changes)
-        changed.sets.push_back("/fabric" + pointer + "=" + to_text(value, 0));
+        changed.sets.emplace_back("/fabric" + pointer, value);
       const Scenario scenario = load_scenario(scenario_, changed, diagnostics);
       const Report one = run_timed(scenario, context, diagnostics);
       std::vector<double> out{one.time_s};
       for (const JobReport& job : one.jobs) out.push_back(job.time_s);
-      if (!times.empty()) return out;
-      times = out;
-      std::int64_t servers = 0;
-      for (const ServerGroup& group : scenario.fabric.groups) servers += group.count;
-      const bool several = servers > 1;
-      for (const JobReport& job : one.jobs) things.push_back(thing_of(job, several));
-      things.insert(things.begin(),
-                    things.size() == 1 ? things[0] : PredictedThing{{}, {}, several});
+      if (times.empty()) times = out;
       return out;
     });
     std::string text = summary(report);
@@ -142,7 +160,7 @@ class RunCommand final : public Command {
     Json out = Json::object();
     out.set("weft", json_head());
     Json& changed = out.set("what_if", Json::array());
-    for (const std::string& what_if : what_ifs_) changed.push(what_if);
+    for (const auto& [pointer, value] : what_ifs_) changed.push(setting_text(pointer, value));
     out.set("time_s", number_change(before.time_s, after.time_s));
     out.set("bound_s", number_change(before.bound_s, after.bound_s));
     Json& jobs = out.set("jobs", Json::array());
@@ -159,7 +177,8 @@ class RunCommand final : public Command {
 
   std::string compare_text(const Report& before, const Report& after) const {
     std::string out = before.question.empty() ? std::string{} : before.question + "\n";
-    for (const std::string& what_if : what_ifs_) out += fmt::format("what if {}\n", what_if);
+    for (const auto& [pointer, value] : what_ifs_)
+      out += fmt::format("what if {}\n", setting_text(pointer, value));
     Table table({"", "before", "after", "change"});
     table.row({"time", seconds_text(before.time_s), seconds_text(after.time_s),
                change_text(before.time_s, after.time_s)});
@@ -184,7 +203,7 @@ class RunCommand final : public Command {
 
   std::string scenario_, folder_;
   RunOptions options_;
-  std::vector<std::string> what_ifs_;
+  Settings what_ifs_;
   std::size_t trace_slices_ = 200'000;
   bool json_ = false, quick_ = false, intervals_ = false;
 };

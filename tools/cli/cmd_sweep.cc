@@ -24,11 +24,10 @@ constexpr int kInterrupted = 130;  // as a shell counts SIGINT
 Shard read_shard(const std::string& text) {
   Shard shard;
   if (text.empty()) return shard;
-  const auto bad = [&] {
-    return InputError(
-        fmt::format("error: --shard \"{}\" is not I/N with I from 0 to N - 1\n"
-                    "    shards count from 0: --shard 0/4 to --shard 3/4\n",
-                    text));
+  const auto bad = [&](const std::string& why, std::size_t count) {
+    return InputError(fmt::format(
+        "error: --shard \"{0}\": {1}\n    shards count from 0: --shard 0/{2} to --shard {3}/{2}\n",
+        text, why, count, count - 1));
   };
   const std::size_t slash = text.find('/');
   const std::string index = text.substr(0, slash);
@@ -37,10 +36,12 @@ Shard read_shard(const std::string& text) {
   for (const std::string& part : {index, count}) {
     if (part.empty() || part.size() > kMostDigits ||
         part.find_first_not_of("0123456789") != std::string::npos)
-      throw bad();
+      throw bad("not I/N, two whole numbers of at most six digits", 4);
   }
   shard = {std::stoul(index), std::stoul(count)};
-  if (shard.index >= shard.count) throw bad();
+  if (shard.count == 0) throw bad("no shards at all", 4);
+  if (shard.index >= shard.count)
+    throw bad(fmt::format("there is no shard {} of {}", shard.index, shard.count), shard.count);
   return shard;
 }
 

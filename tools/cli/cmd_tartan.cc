@@ -136,7 +136,7 @@ class Tartan final : public Command {
   }
 
   std::string fabric_;
-  std::vector<std::string> sets_;
+  Settings sets_;
   bool json_ = false;
 };
 

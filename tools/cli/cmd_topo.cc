@@ -327,7 +327,7 @@ class Topo final : public Command {
   }
 
   std::string fabric_, names_, graph_file_;
-  std::vector<std::string> sets_;
+  Settings sets_;
   NcclQuestion nccl_;
   CLI::Option* nccl_option_ = nullptr;
   bool json_ = false, matrix_ = false;

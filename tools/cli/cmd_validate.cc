@@ -41,13 +41,9 @@ class FabricCache {
 
  private:
   static Fabric load(const std::string& reference, const Json& changes, std::int64_t servers) {
-    std::vector<std::string> sets;
-    bool sized = servers <= 1;
-    for (const JsonMember& member : changes.members) {
-      sets.push_back(member.key + "=" + to_text(member.value, 0));
-      sized = sized || member.key == "/servers";
-    }
-    if (!sized) sets.push_back(fmt::format("/servers={}", servers));
+    Settings sets = settings_of(changes);
+    if (servers > 1 && changes.find("/servers") == nullptr)
+      sets.emplace_back("/servers", Json(servers));
     Diagnostics diagnostics;
     return load_fabric(reference, sets, diagnostics).fabric;
   }
@@ -95,8 +91,7 @@ TrainingAnswer train(const Fabric& fabric, const Json& document) {
 
 Json report(const Json& scenario, const Json& changes) {
   RunOptions options;
-  for (const JsonMember& member : changes.members)
-    options.sets.push_back(member.key + "=" + to_text(member.value, 0));
+  options.sets = settings_of(changes);
   Diagnostics diagnostics;
   const Scenario loaded = scenario.is_string()
                               ? load_scenario(scenario.text, options, diagnostics)

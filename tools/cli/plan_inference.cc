@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/llm/plan.hpp"
+#include "tools/cli/plan_output.hpp"
 #include "tools/cli/simulate.hpp"
 
 namespace weft {
@@ -49,13 +50,6 @@ std::vector<PlanSpec> candidates(const InferenceSpec& spec, const SearchLimits& 
   return out;
 }
 
-std::string words(const PlanSpec& plan, bool experts) {
-  std::string out = fmt::format("{} x tp {}", *plan.dp, plan.tp);
-  if (plan.pp > 1) out += fmt::format(" pp {}", plan.pp);
-  if (experts) out += fmt::format(" ep {} etp {}", plan.ep, plan.expert_tp());
-  return out;
-}
-
 // GPUs that only read prompts are whole replicas, with experts of their own.
 bool prompts_apart(const ServingSpec& serving, const PlanSpec& plan) {
   if (serving.prefill_gpus == 0) return true;
@@ -63,17 +57,12 @@ bool prompts_apart(const ServingSpec& serving, const PlanSpec& plan) {
          (plan.ep == 1 || plan.ep * plan.expert_tp() <= plan.tp);
 }
 
-// What the replicas' time goes to, computing left out.
-std::string costs_most(const Json& details) {
-  std::string_view name = "computing";
-  double most = 0.0005;
-  for (const std::string_view part : {"tp", "ep", "pp"}) {
-    const double share = number(details, {"time_share", part});
-    if (share <= most) continue;
-    most = share;
-    name = part;
-  }
-  return name == "computing" ? std::string(name) : fmt::format("{} {:.1f} %", name, 100 * most);
+// What the replicas' time goes to.
+std::string bottleneck(const Json& details) {
+  std::vector<TimePart> waiting;
+  for (const char* part : {"tp", "ep", "pp"})
+    waiting.push_back({part, number(details, {"time_share", part})});
+  return costs_most(waiting, 1);
 }
 
 }  // namespace
@@ -87,14 +76,17 @@ ServedPlans search_served(const Fabric& fabric, Scenario scenario, const SearchL
   const bool level = spec.serving.slo.ttft || spec.serving.slo.tpot;
   ServedPlans out;
   std::vector<PlanSpec> legal;
+  BrokenRules rules(model, spec);
   for (PlanSpec& plan : candidates(spec, limits)) {
     TrainingSpec trial = spec;
-    trial.plan = std::move(plan);
+    trial.plan = plan;
+    rules.try_plan(plan);
     if (legal_plan(model, trial) && prompts_apart(spec.serving, trial.plan))
       legal.push_back(std::move(trial.plan));
     else
       ++out.illegal;
   }
+  if (legal.empty()) out.broken = rules.closest();
   double least = 0;
   for (PlanSpec& plan : legal) {
     progress.show(fmt::format("plan {} of {}", ++out.tried, legal.size()));
@@ -106,7 +98,7 @@ ServedPlans search_served(const Fabric& fabric, Scenario scenario, const SearchL
       const double needs = number(details, {"memory_bytes_per_gpu", "total"});
       if (!out.smallest.empty() && needs >= least) continue;
       least = needs;
-      out.smallest = fmt::format("{}: {}", words(plan, spec.model.experts.has_value()),
+      out.smallest = fmt::format("{}: {}", shape_words(plan, spec.model.experts.has_value()),
                                  job.notes.empty() ? "" : job.notes.front());
       continue;
     }
@@ -140,7 +132,7 @@ Json served_row(const ServedPlan& row, bool experts) {
     if (const Json* value = row.details.find(key)) out.set(key, *value);
   }
   out.set("memory_bytes", number(row.details, {"memory_bytes_per_gpu", "total"}));
-  out.set("bottleneck", costs_most(row.details));
+  out.set("bottleneck", bottleneck(row.details));
   return out;
 }
 
@@ -157,7 +149,7 @@ std::string served_table(const std::vector<ServedPlan>& rows, bool experts, bool
          ms(number(d, {"tpot_s", "p50"})),
          fmt::format("{:.1f} of {:.0f} GB", number(d, {"memory_bytes_per_gpu", "total"}) / 1e9,
                      number(d, {"memory_bytes_per_gpu", "capacity"}) / 1e9),
-         costs_most(d), words(row.plan, experts)});
+         bottleneck(d), shape_words(row.plan, experts)});
   }
   return table.text();
 }

@@ -26,7 +26,8 @@ struct ServedPlan {
 struct ServedPlans {
   std::vector<ServedPlan> best;  // highest rate first
   std::uint64_t tried = 0, too_large = 0, illegal = 0;
-  std::string smallest;  // what the plan that needs least lacks, when none fits
+  std::string smallest;            // what the plan that needs least lacks, when none fits
+  std::vector<BrokenRule> broken;  // when no plan is legal
 };
 
 // The scenario's first job is the inference job; its plan holds what is fixed.

@@ -11,16 +11,19 @@
 namespace weft {
 namespace {
 
-struct Part {
-  std::string name;
-  double seconds = 0;
-};
+constexpr std::size_t kMostRules = 4;  // told of a refusal
 
-std::vector<Part> parts(const StepEstimate& time) {
-  std::vector<Part> out{{"computing", time.compute_s}, {"bubble", time.bubble_s}};
+// Computing first.
+std::vector<TimePart> parts(const StepEstimate& time) {
+  std::vector<TimePart> out{{"computing", time.compute_s}, {"bubble", time.bubble_s}};
   for (std::size_t d = 0; d < kDimensions; ++d)
     out.push_back({std::string(dimension_name(static_cast<Dimension>(d))), time.exposed_s[d]});
   return out;
+}
+
+std::string bottleneck(const StepEstimate& time) {
+  const std::vector<TimePart> all = parts(time);
+  return costs_most(std::span(all).subspan(1), time.step_s);
 }
 
 std::string sharding(const PlanSpec& plan) {
@@ -58,12 +61,18 @@ Json plan_document(const PlanSpec& plan, bool experts) {
   return out;
 }
 
-std::string plan_words(const PlanSpec& plan, bool experts) {
-  std::string out = fmt::format("tp {} pp {} dp {}", plan.tp, plan.pp, *plan.dp);
+std::string shape_words(const PlanSpec& plan, bool experts) {
+  std::string out = fmt::format("tp {} pp {}", plan.tp, plan.pp);
+  if (plan.dp) out += fmt::format(" dp {}", *plan.dp);
   if (plan.cp > 1) out += fmt::format(" cp {}", plan.cp);
   if (experts) out += fmt::format(" ep {}", plan.ep);
-  if (experts && plan.etp > 0 && plan.etp != plan.tp) out += fmt::format(" etp {}", plan.etp);
-  out += fmt::format(", micro_batch {}, {}", plan.micro_batch, sharding(plan));
+  if (experts && plan.expert_tp() != plan.tp) out += fmt::format(" etp {}", plan.expert_tp());
+  return out;
+}
+
+std::string plan_words(const PlanSpec& plan, bool experts) {
+  std::string out = fmt::format("{}, micro_batch {}, {}", shape_words(plan, experts),
+                                plan.micro_batch, sharding(plan));
   if (plan.pp > 1) out += fmt::format(", {}", write_config(plan.schedule).text);
   if (plan.vpp > 1) out += fmt::format(" x {}", plan.vpp);
   if (plan.layout.is_string()) out += fmt::format(", {}", plan.layout.text);
@@ -72,28 +81,40 @@ std::string plan_words(const PlanSpec& plan, bool experts) {
   return out;
 }
 
-std::string bottleneck(const StepEstimate& time) {
-  std::vector<Part> all = parts(time);
-  const auto most = std::max_element(all.begin() + 1, all.end(), [](const Part& a, const Part& b) {
-    return a.seconds < b.seconds;
-  });
-  const double share = 100 * most->seconds / time.step_s;
-  return share < 0.05 ? "computing" : fmt::format("{} {:.1f} %", most->name, share);
+std::string costs_most(std::span<const TimePart> waiting, double whole) {
+  const TimePart& most = *std::ranges::max_element(waiting, {}, &TimePart::seconds);
+  const double share = 100 * most.seconds / whole;
+  return share < 0.05 ? "computing" : fmt::format("{} {:.1f} %", most.name, share);
 }
 
 std::string difference(const StepEstimate& first, const StepEstimate& second) {
-  std::vector<Part> all = parts(second);
-  const std::vector<Part> before = parts(first);
+  std::vector<TimePart> all = parts(second);
+  const std::vector<TimePart> before = parts(first);
   for (std::size_t i = 0; i < all.size(); ++i) all[i].seconds -= before[i].seconds;
   std::ranges::stable_sort(all, std::ranges::greater{},
-                           [](const Part& part) { return std::abs(part.seconds); });
+                           [](const TimePart& part) { return std::abs(part.seconds); });
   std::string out;
-  for (const Part& part : all) {
+  for (const TimePart& part : all) {
     const double share = 100 * part.seconds / first.step_s;
     if (std::abs(share) < 0.05) break;
     out += fmt::format("{}{} {:+.1f} %", out.empty() ? "" : ", ", part.name, share);
   }
   return out.empty() ? "nothing: equally fast" : out;
+}
+
+void refuse_all(const std::vector<BrokenRule>& broken, bool experts) {
+  Diagnostics out;
+  out.error({}, {}, "no plan keeps all rules; those that come closest break these",
+            "other --gpus or --global-batch, fewer --fix");
+  for (std::size_t i = 0; i < std::min(broken.size(), kMostRules); ++i) {
+    const auto& [problem, plan, plans] = broken[i];
+    const std::string more =
+        plans > 1 ? fmt::format(" and {} more alike", plans - 1) : std::string{};
+    out.error({}, problem.pointer,
+              fmt::format("{} ({}{})", problem.fact, shape_words(plan, experts), more),
+              problem.cure);
+  }
+  throw InputError(out.text());
 }
 
 Json plan_row(const RankedPlan& row, bool experts) {
@@ -107,7 +128,7 @@ Json plan_row(const RankedPlan& row, bool experts) {
   out.set("memory_bytes", row.candidate.memory_bytes);
   out.set("bottleneck", bottleneck(time));
   Json& shares = out.set("estimated_s", Json::object());
-  for (const Part& part : parts(time)) shares.set(part.name, part.seconds);
+  for (const TimePart& part : parts(time)) shares.set(part.name, part.seconds);
   return out;
 }
 

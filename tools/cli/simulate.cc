@@ -2,6 +2,7 @@
 #include "tools/cli/simulate.hpp"
 
 #include <chrono>
+#include <map>
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -38,7 +39,7 @@ Scenario load_from(FileSource& files, const std::string& path, const RunOptions&
   Loader loader(files, diagnostics);
   Json document = loader.load_file(path);
   diagnostics.throw_if_errors();
-  apply_sets(loader, document, options.sets, diagnostics);
+  apply_sets(loader, document, options.sets);
   if (!options.fidelity.empty()) document.set("fidelity", options.fidelity);
   if (options.seed) document.set("seed", *options.seed);
   diagnostics.throw_if_errors();
@@ -67,6 +68,29 @@ RunContext run_context(Progress& progress) {
     progress.show(fmt::format("simulated {}   {} events", to_text(now), events));
   };
   return context;
+}
+
+CollectiveLibrary remembering(const CollectiveLibrary& library, const Fabric& fabric) {
+  struct Known {
+    std::map<std::pair<std::vector<NodeId>, std::string>, std::shared_ptr<const GroupPlanner>>
+        groups;
+    std::size_t ranks = 0;  // of all groups
+  };
+  static constexpr std::size_t kMostRanks = 1 << 20;
+  const auto known = std::make_shared<Known>();
+  CollectiveLibrary out = library;
+  out.join = [join = library.join, known, of = &fabric](
+                 const Fabric& on, std::span<const NodeId> gpus, const NcclSpec& spec) {
+    if (&on != of) return join(on, gpus, spec);  // without links that a fault takes down
+    if (known->ranks > kMostRanks) *known = {};
+    auto& group = known->groups[{{gpus.begin(), gpus.end()}, to_text(write_config(spec), 0)}];
+    if (!group) {
+      known->ranks += gpus.size();
+      group = join(on, gpus, spec);
+    }
+    return group;
+  };
+  return out;
 }
 
 Scenario load_scenario(const std::string& path, const RunOptions& options,

@@ -11,7 +11,7 @@
 namespace weft {
 
 struct RunOptions {
-  std::vector<std::string> sets;
+  Settings sets;
   std::string fidelity;  // empty: the file's
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> top;
@@ -21,6 +21,10 @@ struct RunOptions {
 RunContext run_models();
 // The same, and a progress line on `io.err`.
 RunContext run_context(Progress& progress);
+
+// For runs on one fabric, which outlives what is returned: groups that several of them share are joined once. What NCCL finds
+// out about a node takes longer than a small step.
+CollectiveLibrary remembering(const CollectiveLibrary& library, const Fabric& fabric);
 
 // A scenario file with flags applied. Throws InputError with all problems.
 Scenario load_scenario(const std::string& path, const RunOptions& options,

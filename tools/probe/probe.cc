@@ -18,6 +18,7 @@
 #include "calibrate/probe/session.hpp"
 #include "calibrate/probe/synthetic.hpp"
 #include "sim/core/check.hpp"
+#include "sim/core/text.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/output.hpp"
 #ifdef WEFT_HAS_CUDA
@@ -52,7 +53,7 @@ std::string utc_now() {
 
 struct ProbeArguments {
   std::string backend, fabric, fault = "none", output, truth, name, only;
-  std::vector<std::string> sets;
+  Settings sets;
   std::vector<std::string> of_synthetic;  // options that were given and mean nothing elsewhere
   std::int64_t seed = 1;
   double noise = 0.02, pace = 0;
@@ -202,7 +203,9 @@ class Probe {
       head.setup["seed"] = fmt::format("{}", a_.seed);
       head.setup["noise"] = fmt::format("{}", a_.noise);
       head.setup["fault"] = a_.fault;
-      if (!a_.sets.empty()) head.setup["set"] = fmt::format("{}", fmt::join(a_.sets, " "));
+      std::vector<std::string> sets;
+      for (const auto& [pointer, value] : a_.sets) sets.push_back(setting_text(pointer, value));
+      if (!sets.empty()) head.setup["set"] = join(sets, " ");
     }
     // As nccl-tests says it: what is measured has the launches of one process in it, or of many.
     head.setup["nGpus"] = fmt::format("{}", machine.gpus_per_process);

@@ -168,7 +168,8 @@ py::tuple load(const std::string& reference, const std::vector<std::string>& set
   LoadedFabric loaded;
   const Answer answer = run_free(documents, [&](Io& io) {
     Diagnostics diagnostics;
-    loaded = load_fabric(reference, sets, diagnostics);
+    loaded = load_fabric(reference, read_settings(sets, {"set", "PTR=VALUE", "/servers=128"}),
+                         diagnostics);
     io.err << diagnostics.text();
     return kOk;
   });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -73,7 +74,11 @@ std::vector<Json> values_of(const RangeSpec& range, const std::string& pointer, 
   if (!step || step->dimension != from.dimension || step->value == 0 ||
       (step->value > 0) != (to.value >= from.value)) {
     out.error(range.step.place, pointer + "/step",
-              "the step must be of the same unit as the ends and lead from one to the other");
+              fmt::format("steps of {} do not lead from {} to {}", to_text(range.step, 0),
+                          to_text(range.from, 0), to_text(range.to, 0)),
+              step && step->dimension == from.dimension ? "above zero when the range rises, below "
+                                                          "it when it falls"
+                                                        : "give it the unit of the ends");
     return {};
   }
   const double steps = (to.value - from.value) / step->value;
@@ -95,8 +100,10 @@ std::vector<Json> values_of(const LogRangeSpec& range, const std::string& pointe
   const auto both = ends(range.from, range.to, pointer, out);
   if (!both) return {};
   const auto [from, to] = *both;
-  if (from.value <= 0 || to.value <= 0) {
-    out.error(range.place, pointer, "a log range needs ends above zero");
+  for (const auto& [value, json, key] :
+       {std::tuple{from.value, &range.from, "/from"}, {to.value, &range.to, "/to"}}) {
+    if (value > 0) continue;
+    out.error(json->place, pointer + key, "a log range needs ends above zero");
     return {};
   }
   if (range.factor.has_value() == range.count.has_value()) {
@@ -104,7 +111,8 @@ std::vector<Json> values_of(const LogRangeSpec& range, const std::string& pointe
     return {};
   }
   if (range.factor && to.value < from.value) {
-    out.error(range.place, pointer, "the range ends before it begins", "swap \"from\" and \"to\"");
+    out.error(range.to.place, pointer + "/to", "the range ends before it begins",
+              "swap \"from\" and \"to\"");
     return {};
   }
   const double span = std::log(to.value / from.value);

@@ -8,7 +8,7 @@
 //                 {"pointer": "/jobs/0/plan", "values": [{"tp": 8, "pp": 1}, {"tp": 1, "pp": 8}]}]}
 //
 // An axis without a pointer changes nothing by itself: it labels what its companions change, and conditions can name it.
-// Ranges include their ends. Steps of quantities are taken in whole picoseconds, bytes or bits per second.
+// Ranges begin at `from` and end at `to`, or at the last step before it. Steps of quantities are taken in whole picoseconds, bytes or bits per second.
 #pragma once
 
 #include <cstddef>

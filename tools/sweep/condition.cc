@@ -151,12 +151,14 @@ class Condition::Parser {
 
 Condition::Condition(const std::string& text, const std::vector<std::string>& axes, Place place,
                      std::string pointer, Diagnostics& out)
-    : text_(text) {
+    : text_(text), place_(place), pointer_(std::move(pointer)) {
   try {
     comparisons_ = Parser(text_, axes).parse();
   } catch (const InputError& problem) {
-    out.error(place, std::move(pointer), fmt::format("\"{}\": {}", text, problem.what()),
-              R"(e.g. "tp * pp <= gpus", "size >= 1 MiB and routing != 'ecmp'")");
+    out.error(place, pointer_, fmt::format("\"{}\": {}", text, problem.what()),
+              fmt::format("the axes are {}; e.g. \"tp * pp <= gpus\", "
+                          "\"size >= 1 MiB and routing != 'ecmp'\"",
+                          join(axes, ", ")));
   }
 }
 

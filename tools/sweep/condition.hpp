@@ -27,6 +27,8 @@ class Condition {
   bool holds(const ValueOf& value_of) const;
 
   const std::string& text() const { return text_; }
+  Place place() const { return place_; }
+  const std::string& pointer() const { return pointer_; }
 
  private:
   struct Factor {
@@ -41,6 +43,8 @@ class Condition {
   class Parser;
 
   std::string text_;
+  Place place_;
+  std::string pointer_;
   std::vector<Comparison> comparisons_;
 };
 

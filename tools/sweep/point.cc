@@ -106,6 +106,7 @@ Report PointRunner::simulate(const Json& document, Diagnostics& out) {
     Fabric built = build_fabric(scenario.fabric, context_.link_classes, out);
     out.throw_if_errors();
     fabric_ = std::move(built);
+    context_.library = remembering(run_models().library, *fabric_);
     fabric_key_ = fabric_key;
   }
   return run_on(*fabric_, scenario, context_, out);

@@ -246,13 +246,18 @@ void combine(Sweep& sweep, const Conditions& conditions, Place place, std::size_
   for (std::uint64_t i = 0; i < combinations; ++i) {
     const std::vector<const Json*> values = values_at(sweep.groups, i);
     const auto value_of = [&](std::size_t axis) -> const Json& { return *values[axis]; };
-    const auto holds = [&](const Condition& c) { return c.holds(value_of); };
+    const Condition* asked = nullptr;
+    const auto holds = [&](const Condition& condition) {
+      asked = &condition;
+      return condition.holds(value_of);
+    };
     try {
       if (!std::ranges::all_of(conditions.when, holds) ||
           std::ranges::any_of(conditions.skip, holds))
         continue;
     } catch (const InputError& problem) {
-      out.error(place, "/axes", problem.what(), "conditions compare values of one kind");
+      out.error(asked->place(), asked->pointer(), problem.what(),
+                "conditions compare values of one kind");
       return;
     }
     sweep.points.push_back(i);
@@ -263,7 +268,11 @@ void combine(Sweep& sweep, const Conditions& conditions, Place place, std::size_
     }
     if (sweep.points.size() == most) return;
   }
-  if (sweep.points.empty()) out.error(place, "/axes", "the conditions leave no point", "skip less");
+  if (!sweep.points.empty()) return;
+  const bool kept = !conditions.when.empty();
+  const Condition& first = kept ? conditions.when.front() : conditions.skip.front();
+  out.error(first.place(), kept ? "/when" : "/skip", "the conditions leave no point",
+            kept ? "ask for less" : "skip less");
 }
 
 Sweep read(const std::string& path, FileSource& files, std::size_t most, Diagnostics& out) {

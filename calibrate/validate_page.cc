@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "calibrate/validate_plot.hpp"
+#include "calibrate/percent.hpp"
+#include "calibrate/plots.hpp"
 #include "calibrate/validate_train_page.hpp"
 #include "sim/core/units.hpp"
 
@@ -16,9 +17,6 @@ namespace {
 constexpr std::size_t kWorstRows = 25;
 constexpr std::size_t kFewestPoints = 4;   // of a plot against size
 constexpr std::size_t kLongestTitle = 40;  // of its panel; the end tells records apart
-
-std::string percent(double value) { return fmt::format("{:.1f} %", 100 * value); }
-std::string signed_percent(double value) { return fmt::format("{:+.1f} %", 100 * value); }
 
 std::string table_head(std::initializer_list<std::string_view> columns, std::size_t texts) {
   std::string names, rule;

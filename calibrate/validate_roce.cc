@@ -82,7 +82,7 @@ class RoceReader {
         }
       }
       if (out.label.empty()) out.label = fmt::format("row {}", i + 1);
-      measured(row.items[*predicted], here, std::move(out));
+      measured(row.items[*predicted], config_detail::child(here, *predicted), std::move(out));
     });
   }
 

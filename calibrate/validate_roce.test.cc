@@ -108,7 +108,7 @@ TEST(RoceRecords, AllProblemsAreTold) {
                     R"("columns": ["a", "b"], "rows": [[1], [-1, 2], ["x", 2]])"),
              &problems);
   EXPECT_THAT(problems, HasSubstr("a row has 2 cells"));
-  EXPECT_THAT(problems, HasSubstr("not a number above 0"));
+  EXPECT_THAT(problems, HasSubstr("/records/0/rows/1/0: not a number above 0"));
   dataset_of(R"({"records": [{"id": "r", "value": 1,
                  "weft": {"kind": "roce", "scenario": 3, "quantity": "/time_s"}}]})",
              &problems);

@@ -7,15 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "calibrate/validate_plot.hpp"
+#include "calibrate/percent.hpp"
+#include "calibrate/plots.hpp"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kWorstRows = 25;
 
-std::string percent(double value) { return fmt::format("{:.1f} %", 100 * value); }
-std::string signed_percent(double value) { return fmt::format("{:+.1f} %", 100 * value); }
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 
 bool is_training(const RecordResult& record) {

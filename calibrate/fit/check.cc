@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "calibrate/log_facts.hpp"
 
@@ -29,23 +32,53 @@ FitData part_of(const FitData& data, const std::vector<bool>& keep) {
   return out;
 }
 
-HoldOut with_keep(const FitMachine& machine, const FitData& data, const std::vector<bool>& keep,
-                  const FitOptions& options) {
-  HoldOut out;
+// The rows of `data` that may be fitted, and of them those that are not kept.
+struct Split {
+  FitData kept, left;
+  std::size_t fitted = 0, predicted = 0;
+};
+Split split(const FitData& data, const std::vector<bool>& keep) {
+  Split out;
   const std::vector<MeasuredPoint> rows = measured_points(data);
   std::vector<bool> fitted(rows.size()), left(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const bool usable = rows[i].refused.empty();
     fitted[i] = usable && keep[i];
     left[i] = usable && !keep[i];
-    out.fitted += fitted[i] ? 1 : 0;
   }
-  const FitData rest = part_of(data, left);
-  if (out.fitted == 0 || (rest.tables.empty() && rest.copies.empty() && rest.kernels.empty()))
-    return out;
-  const FitResult found = fit(machine, part_of(data, fitted), options);
-  const std::vector<PredictedRow> predicted = predict_with_error(machine, found, rest, options);
-  const std::vector<MeasuredPoint> asked = measured_points(rest);
+  out.fitted = static_cast<std::size_t>(std::ranges::count(fitted, true));
+  out.predicted = static_cast<std::size_t>(std::ranges::count(left, true));
+  out.kept = part_of(data, fitted);
+  out.left = part_of(data, left);
+  return out;
+}
+
+// What a fit to such rows finds wrong with the machine.
+std::optional<FoundFault> fault_in(const FitMachine& machine, const Split& parts,
+                                   const FitOptions& options) {
+  if (parts.fitted == 0 || parts.kept.copies.empty()) return std::nullopt;
+  const std::vector<FoundFault> found =
+      find_faults(machine, parts.kept, fit(machine, parts.kept, options));
+  return found.empty() ? std::nullopt : std::optional(found.front());
+}
+
+HoldOut with_keep(const FitMachine& machine, const FitData& data, const std::vector<bool>& keep,
+                  const FitOptions& options, const std::optional<FoundFault>& fault) {
+  HoldOut out;
+  Split parts = split(data, keep);
+  FitMachine real = machine;
+  if (fault) {
+    const std::size_t all = parts.fitted + parts.predicted;
+    parts = split(without_victims(data, *fault), keep);
+    out.faults.push_back(fault->what());
+    out.spoilt = all - parts.fitted - parts.predicted;
+    real = faulty_machine(machine, *fault);
+  }
+  if (parts.fitted == 0 || parts.predicted == 0) return out;
+  const FitResult found = fit(real, parts.kept, options);
+  out.fitted = parts.fitted;
+  const std::vector<PredictedRow> predicted = predict_with_error(real, found, parts.left, options);
+  const std::vector<MeasuredPoint> asked = measured_points(parts.left);
   const double t = student_t(kIntervalLevel, found.freedom);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const double off = std::abs(std::log(predicted[i].value / asked[i].measured));
@@ -64,12 +97,16 @@ HoldOut in_turn(const FitMachine& machine, const FitData& data, const FitOptions
   std::vector<std::string> of;
   for (const FitTable& table : data.tables) of.push_back(class_of(table));
   HoldOut out;
+  // Once, in what every turn keeps.
+  std::vector<bool> always(measured_points(data).size(), true);
+  std::fill_n(always.begin(), always.size() - data.copies.size() - data.kernels.size(), false);
+  const std::optional<FoundFault> fault = fault_in(machine, split(data, always), options);
   for (const std::string& left_out : std::set<std::string>(of.begin(), of.end())) {
     std::vector<bool> keep;
     for (std::size_t t = 0; t < data.tables.size(); ++t)
       keep.insert(keep.end(), data.tables[t].rows.size(), of[t] != left_out);
     keep.insert(keep.end(), data.copies.size() + data.kernels.size(), true);
-    add_rows(out, with_keep(machine, data, keep, options));
+    add_rows(out, with_keep(machine, data, keep, options, fault));
   }
   return out;
 }
@@ -92,9 +129,23 @@ void summarise(HoldOut& result) {
   result.coverage = static_cast<double>(covered) / static_cast<double>(sizes.size());
 }
 
+std::vector<std::string> fault_notes(const HoldOut& found) {
+  std::vector<std::string> out;
+  for (const std::string& fault : found.faults)
+    out.push_back(fmt::format("fault: {}. What was left out is predicted with it", fault));
+  if (found.spoilt > 0)
+    out.push_back(fmt::format(
+        "{} rows are neither fitted nor predicted: started together with one over the faulty part",
+        found.spoilt));
+  return out;
+}
+
 void add_rows(HoldOut& to, const HoldOut& from) {
   to.rows.insert(to.rows.end(), from.rows.begin(), from.rows.end());
   to.fitted = std::max(to.fitted, from.fitted);
+  to.spoilt = std::max(to.spoilt, from.spoilt);
+  for (const std::string& fault : from.faults)
+    if (std::ranges::find(to.faults, fault) == to.faults.end()) to.faults.push_back(fault);
   summarise(to);
 }
 
@@ -102,7 +153,7 @@ HoldOut hold_out(const FitMachine& machine, const FitData& data,
                  const std::function<bool(const MeasuredPoint&)>& keep, const FitOptions& options) {
   std::vector<bool> kept;
   for (const MeasuredPoint& row : measured_points(data)) kept.push_back(keep(row));
-  return with_keep(machine, data, kept, options);
+  return with_keep(machine, data, kept, options, fault_in(machine, split(data, kept), options));
 }
 
 HoldOut hold_out_sizes(const FitMachine& machine, const FitData& data,
@@ -125,7 +176,7 @@ HoldOut hold_out_sizes(const FitMachine& machine, const FitData& data,
     }
   }
   keep.insert(keep.end(), data.copies.size() + data.kernels.size(), true);
-  return with_keep(machine, data, keep, options);
+  return with_keep(machine, data, keep, options, fault_in(machine, split(data, keep), options));
 }
 
 HoldOut hold_out_groups(const FitMachine& machine, const FitData& data, const FitOptions& options) {

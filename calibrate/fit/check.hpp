@@ -7,12 +7,15 @@
 //
 // error     predicted / measured - 1.   covered: |ln(predicted / measured)| within `half_width`.
 // Rows that are not fitted for what the log says of them (tables.hpp) are not predicted either.
+// Faults   are looked for in what is kept, as a fit does (faults.hpp): a machine with a slow link is predicted with it. What started
+//          together with a transfer over the faulty part is neither fitted nor predicted.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "calibrate/fit/faults.hpp"
 #include "calibrate/fit/fit.hpp"
 
 namespace weft {
@@ -27,7 +30,9 @@ struct HeldOutRow {
 
 struct HoldOut {
   std::vector<HeldOutRow> rows;
-  std::size_t fitted = 0;  // rows that were kept
+  std::size_t fitted = 0;           // rows that were kept
+  std::size_t spoilt = 0;           // rows beside a faulty part
+  std::vector<std::string> faults;  // each once, as FoundFault::what() says it
   double median = 0, p90 = 0, bias = 0, coverage = 0;
 };
 
@@ -39,6 +44,9 @@ HoldOut hold_out_sizes(const FitMachine& machine, const FitData& data,
 HoldOut hold_out_groups(const FitMachine& machine, const FitData& data, const FitOptions& options);
 HoldOut hold_out_collectives(const FitMachine& machine, const FitData& data,
                              const FitOptions& options);
+
+// What people are to know of the faults: which ones, and what became of the rows beside them.
+std::vector<std::string> fault_notes(const HoldOut& found);
 
 void add_rows(HoldOut& to, const HoldOut& from);  // and the figures over all
 void summarise(HoldOut& result);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include <boost/math/distributions/students_t.hpp>
 #include <fmt/format.h>
@@ -28,8 +29,11 @@ constexpr double kLossScale = 2.5;      // in s
 constexpr double kSurprise = 2.5;       // widths of a prior
 constexpr std::size_t kMostAlike = 5;   // rows named one by one that are left out for one reason
 constexpr double kHopeless = 0.3;  // median error after a fit beyond which it is another machine
-constexpr double kFaster = 1.05;   // times, beyond which it is no noise, at
-constexpr Bytes kLarge = 16_MiB;
+constexpr double kFaster = 1.05;   // times, beyond which it is no noise
+constexpr const char* kFasterLinks =
+    "It has more or faster links than the fabric, or its times end before the data are there";
+constexpr const char* kFasterGpus =
+    "Its GPU has higher peaks than the fabric's, or its times end before the work does";
 constexpr double kWeakShare = 0.4;  // of an eigenvector, to be named in it
 
 class Fitter {
@@ -262,7 +266,8 @@ class Fitter {
     name_impossible();
   }
 
-  // Rows that are faster than the fabric can be with every value at the better of its bounds: not this fabric.
+  // Rows in which bytes or work decide that are faster than the fabric can be at its best: every time at its lower and every
+  // share at its upper bound, every rate two widths above its prior (its upper bound is there for the solver and no physics).
   void name_impossible() {
     std::vector<ParameterChange> best;
     for (const Parameter& p : parameters_)
@@ -270,22 +275,29 @@ class Fitter {
                           : p.unit == ParameterUnit::share ? p.upper
                                                            : p.prior * std::exp(2 * p.prior_sd)});
     const std::vector<double> fastest = predictor_.predict(best);
-    std::size_t many = 0, worst = 0;
-    double most = kFaster;
-    for (const std::size_t i : used_) {
-      if (rows_[i].kind != PointKind::collective || rows_[i].bytes < kLarge) continue;
-      const double factor = fastest[i] / rows_[i].measured;
-      many += factor > kFaster ? 1 : 0;
-      if (factor <= most) continue;
-      most = factor;
-      worst = i;
+    for (const auto& [kind, what, cause] :
+         {std::tuple{PointKind::collective, "collective", kFasterLinks},
+          {PointKind::copy, "copy", kFasterLinks},
+          {PointKind::kernel, "kernel", kFasterGpus}}) {
+      std::size_t many = 0, worst = 0;
+      double most = kFaster;
+      for (const std::size_t i : used_) {
+        if (rows_[i].kind != kind || !rows_[i].bulk) continue;
+        const double ratio = fastest[i] / rows_[i].measured,
+                     factor = rows_[i].rate ? 1 / ratio : ratio;
+        many += factor > kFaster ? 1 : 0;
+        if (factor <= most) continue;
+        most = factor;
+        worst = i;
+      }
+      if (many == 0) continue;
+      const char* unit = rows_[worst].rate ? "GB/s" : "us";
+      out_.notes.push_back(fmt::format(
+          "{} {} row{} faster than this fabric can be: {} is {:.4g} {} as measured, and {:.4g} {} "
+          "with every value at its best. {}",
+          many, what, many == 1 ? " is" : "s are", rows_[worst].id, rows_[worst].measured, unit,
+          fastest[worst], unit, cause));
     }
-    if (many == 0) return;
-    out_.notes.push_back(fmt::format(
-        "{} of {} and more faster than this fabric can be: {} took {:.4g} us, and {:.4g} us with "
-        "every value at its best. It has more or faster links than the fabric",
-        many == 1 ? "a row" : fmt::format("{} rows", many), to_text(kLarge), rows_[worst].id,
-        rows_[worst].measured, fastest[worst]));
   }
 
   // What this parameter is confounded with: the others whose errors go along with its own.

@@ -21,6 +21,7 @@
 
 #include "calibrate/fit/least_squares.hpp"
 #include "calibrate/fit/predict.hpp"
+#include "sim/core/config.hpp"
 
 namespace weft {
 
@@ -55,6 +56,11 @@ struct FitOptions {
 };
 
 enum class ParameterState { determined, weak, undetermined };
+constexpr auto enum_names(ParameterState) {
+  using enum ParameterState;
+  return std::array<EnumName<ParameterState>, 3>{
+      {{determined, "determined"}, {weak, "weak"}, {undetermined, "undetermined"}}};
+}
 struct FittedParameter {
   Parameter parameter;
   double value = 0, low = 0, high = 0;  // 95 %

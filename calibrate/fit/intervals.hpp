@@ -20,7 +20,11 @@ namespace weft {
 // Values by pointer, as a command line would set them.
 using ValueChanges = std::vector<std::pair<std::string, Json>>;
 
-// Standard deviations of ln f for every output of `predict`, which gives positive numbers, the same many on each call.
+// All values of a calibration, each e^steps[k] off (nudged back at a bound); no steps: as they are.
+ValueChanges values_off(const Calibration& calibration, const std::vector<double>& steps = {});
+
+// Standard deviations of ln f for every output of `predict`, which gives positive numbers, the same many on each call. It is
+// asked with all values of the calibration set, never with some of them: what a fabric does not say has no value of its own.
 std::vector<double> propagate(
     const Calibration& calibration,
     const std::function<std::vector<double>(const ValueChanges&)>& predict);

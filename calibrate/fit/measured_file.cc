@@ -80,6 +80,33 @@ class Check {
     }
   }
 
+  // Numbers of one server's GPUs; what ran on which of them.
+  void numbers() {
+    for (std::size_t h = 0; h < m_.hosts.size(); ++h) {
+      std::set<int> numbers;
+      for (std::size_t g = 0; g < m_.hosts[h].gpus.size(); ++g) {
+        const int device = m_.hosts[h].gpus[g].device;
+        if (!numbers.insert(device).second)
+          tell(fmt::format("/hosts/{}/gpus/{}/device", h, g),
+               fmt::format("device {} is there twice", device), "number the GPUs of a server");
+      }
+    }
+    for (std::size_t i = 0; i < m_.runs.size(); ++i) {
+      const MeasuredRun& run = m_.runs[i];
+      const std::string at = fmt::format("/runs/{}/gpus", i);
+      std::set<std::string> names;
+      for (std::size_t k = 0; k < run.gpus.size(); ++k) {
+        if (!names.insert(run.gpus[k]).second)
+          tell(fmt::format("{}/{}", at, k), fmt::format("\"{}\" is there twice", run.gpus[k]),
+               "a rank is a GPU of its own");
+      }
+      if (run.ranks > 0 && !run.gpus.empty() &&
+          static_cast<std::size_t>(run.ranks) != run.gpus.size())
+        tell(at, fmt::format("{} are named, and there were {} ranks", run.gpus.size(), run.ranks),
+             "name one GPU per rank, or none");
+    }
+  }
+
   void devices() {
     for (std::size_t i = 0; i < m_.copies.size(); ++i) {
       known(m_.copies[i].from, fmt::format("/copies/{}/from", i));
@@ -87,7 +114,7 @@ class Check {
       size(m_.copies[i].bytes, fmt::format("/copies/{}/bytes", i));
     }
     for (std::size_t i = 0; i < m_.kernels.size(); ++i) {
-      known(m_.kernels[i].gpu, fmt::format("/kernels/{}/gpu", i));
+      known_gpu(m_.kernels[i].gpu, fmt::format("/kernels/{}/gpu", i));
       size(m_.kernels[i].bytes, fmt::format("/kernels/{}/bytes", i));
     }
     for (std::size_t i = 0; i < m_.matrices.size(); ++i) {
@@ -98,7 +125,7 @@ class Check {
     }
     for (std::size_t i = 0; i < m_.runs.size(); ++i) {
       for (std::size_t k = 0; k < m_.runs[i].gpus.size(); ++k)
-        known(m_.runs[i].gpus[k], fmt::format("/runs/{}/gpus/{}", i, k));
+        known_gpu(m_.runs[i].gpus[k], fmt::format("/runs/{}/gpus/{}", i, k));
       for (std::size_t k = 0; k < m_.runs[i].samples.size(); ++k)
         size(m_.runs[i].samples[k].bytes, fmt::format("/runs/{}/samples/{}/bytes", i, k),
              m_.runs[i].samples[k].line);
@@ -106,6 +133,17 @@ class Check {
   }
 
  private:
+  void tell(const std::string& pointer, const std::string& fact, const std::string& cure) {
+    out_.error(file_.at(pointer), pointer, fact, cure);
+  }
+
+  void known_gpu(const std::string& name, const std::string& pointer) {
+    auto node = fabric_.find_node(name);
+    if (!node) node = fabric_.find_node("server0/" + name.substr(name.find('/') + 1));
+    if (!node || fabric_.node(*node).kind == NodeKind::gpu) return known(name, pointer);
+    tell(pointer, fmt::format("\"{}\" is no GPU", name), "e.g. gpu0");
+  }
+
   void known(const std::string& name, const std::string& pointer) {
     if (!told_.insert(name).second) return;
     const bool served = name.find('/') != std::string::npos;
@@ -146,11 +184,7 @@ class Check {
 }  // namespace
 
 Place MeasuredFile::at(const std::string& pointer) const {
-  for (std::string some = pointer;; some = some.substr(0, some.rfind('/'))) {
-    if (const Json* value = find_value(document, some); value != nullptr && value->place.line > 0)
-      return value->place;
-    if (some.empty()) return {.file = file};
-  }
+  return nearest_place(document, pointer).value_or(Place{.file = file});
 }
 
 bool same_gpu(const std::string& product, const std::string& model) {
@@ -167,6 +201,7 @@ bool is_about(const MeasuredFile& file, const Fabric& fabric, bool other_gpus,
   const std::size_t before = out.error_count();
   Check check(file, fabric, out);
   check.gpus(other_gpus, notes);
+  check.numbers();
   check.devices();
   return out.error_count() == before;
 }

@@ -10,7 +10,8 @@
 
 #include "calibrate/fit/patch.hpp"
 #include "calibrate/log_facts.hpp"
-#include "calibrate/validate_plot.hpp"
+#include "calibrate/percent.hpp"
+#include "calibrate/plots.hpp"
 #include "sim/core/text.hpp"
 
 namespace weft {
@@ -86,14 +87,15 @@ class Writer {
     line("parameters determined",
          fmt::format("{} of {}", fit_.determined(), fit_.parameters.size()));
     line("median error of the fitted rows",
-         fmt::format("{:.1f} %, before {:.1f} %", 100 * median(now), 100 * median(before)));
+         percent(median(now)) + ", before " + percent(median(before)));
     if (const HoldOut* h = page_.left_out) {
       line("left out", page_.how);
       line("rows predicted without them", fmt::format("{}", h->rows.size()));
       line("median error of these",
-           fmt::format("{:.1f} %, nine of ten within {:.1f} %, bias {:+.1f} %", 100 * h->median,
-                       100 * h->p90, 100 * h->bias));
-      line("in their 90 % interval", fmt::format("{:.0f} %", 100 * h->coverage));
+           fmt::format("{}, nine of ten within {}, bias {}", percent(h->median), percent(h->p90),
+                       signed_percent(h->bias)));
+      line("in their 90 % interval", percent(h->coverage, 0));
+      if (!h->faults.empty()) line("faults", join(h->faults, "; "));
     }
     return out + "</table>\n";
   }
@@ -139,7 +141,7 @@ class Writer {
         for (const Row* row : same) errors.push_back(std::abs(row->error()));
       }
       panel.subtitle =
-          fmt::format("{} rows, median error {:.1f} %", rows.size(), 100 * median(errors));
+          fmt::format("{} rows, median error {}", rows.size(), percent(median(errors)));
       out.push_back(std::move(panel));
     }
     return out;
@@ -223,9 +225,11 @@ class Writer {
   }
 
   std::string notes() const {
-    if (page_.notes.empty() && fit_.notes.empty()) return {};
+    const std::vector<std::string> faults =
+        page_.left_out != nullptr ? fault_notes(*page_.left_out) : std::vector<std::string>{};
+    if (page_.notes.empty() && fit_.notes.empty() && faults.empty()) return {};
     std::string out = "<h2>Notes</h2>\n<ul>\n";
-    for (const auto* list : {&page_.notes, &fit_.notes})
+    for (const auto* list : {&faults, &page_.notes, &fit_.notes})
       for (const std::string& note : *list) out += "<li>" + html_escape(note) + "</li>\n";
     return out + "</ul>\n";
   }

@@ -322,6 +322,14 @@ const Json* find_value(const Json& document, const std::string& pointer) {
   return at;
 }
 
+std::optional<Place> nearest_place(const Json& document, const std::string& pointer) {
+  for (std::string some = pointer;; some = some.substr(0, some.rfind('/'))) {
+    if (const Json* value = find_value(document, some); value != nullptr && value->place.line > 0)
+      return value->place;
+    if (some.empty()) return std::nullopt;
+  }
+}
+
 std::string source_of(const Json& document, const std::string& pointer) {
   const auto path = parse_pointer(pointer);
   if (!path) return {};

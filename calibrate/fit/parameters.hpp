@@ -10,16 +10,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "models/nccl/predict.hpp"
+#include "sim/core/config.hpp"
 #include "sim/core/json.hpp"
 
 namespace weft {
 
 enum class ParameterUnit { time, bandwidth, share };
+constexpr auto enum_names(ParameterUnit) {
+  using enum ParameterUnit;
+  return std::array<EnumName<ParameterUnit>, 3>{
+      {{time, "time"}, {bandwidth, "bandwidth"}, {share, "share"}}};
+}
 
 // What a parameter may change: bits.
 enum class ParameterReach : std::uint8_t { collectives = 1, copies = 2, kernels = 4 };
@@ -59,6 +66,8 @@ double parameter_number(ParameterUnit unit, const Json& value);
 // Sets a value of a resolved document; its last key may be new. False when the pointer leads nowhere.
 bool set_value(Json& document, const std::string& pointer, Json value);
 const Json* find_value(const Json& document, const std::string& pointer);
+// Where the value was written, or what is nearest around it; nullopt of a document that was not read from a file.
+std::optional<Place> nearest_place(const Json& document, const std::string& pointer);
 // The tag of the nearest enclosing `sources` that covers the value; empty without one.
 std::string source_of(const Json& document, const std::string& pointer);
 

@@ -13,18 +13,15 @@
 namespace weft {
 namespace {
 
-constexpr std::array<std::pair<ParameterUnit, std::string_view>, 3> kUnits{
-    {{ParameterUnit::time, "time"},
-     {ParameterUnit::bandwidth, "bandwidth"},
-     {ParameterUnit::share, "share"}}};
-
 double rounded(double value) {  // six digits: more say nothing
   return value == 0 || !std::isfinite(value) ? 0 : std::stod(fmt::format("{:.6g}", value));
 }
 
 // One entry of `calibration.parameters`.
 struct SavedParameter {
-  std::string name, unit, state, reason, evidence;
+  std::string name, reason, evidence;
+  ParameterUnit unit = ParameterUnit::time;
+  ParameterState state = ParameterState::undetermined;
   std::vector<std::string> pointers;
   double value = 0, low = 0, high = 0, prior = 0, prior_sd = 0;
   template <class V>
@@ -85,9 +82,8 @@ struct SavedCalibration {
 SavedParameter saved(const FittedParameter& f) {
   SavedParameter out;
   out.name = f.parameter.name;
-  for (const auto& [unit, name] : kUnits)
-    if (unit == f.parameter.unit) out.unit = name;
-  out.state = state_text(f.state);
+  out.unit = f.parameter.unit;
+  out.state = f.state;
   out.reason = f.reason;
   out.evidence = f.parameter.evidence;
   out.pointers = f.parameter.pointers;
@@ -101,17 +97,7 @@ SavedParameter saved(const FittedParameter& f) {
 
 }  // namespace
 
-std::string state_text(ParameterState state) {
-  switch (state) {
-    case ParameterState::determined:
-      return "determined";
-    case ParameterState::weak:
-      return "weak";
-    case ParameterState::undetermined:
-      return "undetermined";
-  }
-  return {};
-}
+std::string state_text(ParameterState state) { return write_config(state).text; }
 
 std::string interval_text(const FittedParameter& p) {
   const ParameterUnit unit = p.parameter.unit;
@@ -210,65 +196,52 @@ class CalibrationReader {
  private:
   void require(bool good, const std::string& pointer, const std::string& what) {
     if (good) return;
-    Place place = json_.place;
-    std::string some = pointer;
-    for (; !some.empty(); some = some.substr(0, some.rfind('/'))) {
-      if (const Json* value = find_value(json_, some)) {
-        place = value->place;
-        break;
-      }
-    }
-    out_.error(place, "/calibration" + pointer, what, kNotForEditing);
+    out_.error(nearest_place(json_, pointer).value_or(json_.place), "/calibration" + pointer, what,
+               kNotForEditing);
   }
 
   void add(const SavedParameter& p, const std::string& at) {
-    const auto unit =
-        std::ranges::find(kUnits, p.unit, &std::pair<ParameterUnit, std::string_view>::second);
-    require(unit != kUnits.end(), at + "/unit", fmt::format("\"{}\" is no unit", p.unit));
-    require(p.state == "determined" || p.state == "weak" || p.state == "undetermined",
-            at + "/state", fmt::format("\"{}\" is no state", p.state));
     require(p.value > 0, at + "/value", "is not positive");
     require(p.prior > 0, at + "/prior", "is not positive");
     require(p.prior_sd > 0, at + "/prior_sd", "is not positive");
     const double slack = 1 + kSameValue;
     require(p.low > 0 && p.low <= p.value * slack && p.value <= p.high * slack, at + "/low",
             fmt::format("{} to {} does not hold the value {}", p.low, p.high, p.value));
-    if (unit == kUnits.end()) return;
-    require(unit->first != ParameterUnit::share || p.value <= slack, at + "/value",
+    require(p.unit != ParameterUnit::share || p.value <= slack, at + "/value",
             "a share is at most 1");
     for (std::size_t i = 0; i < p.pointers.size(); ++i) {
       const auto path = parse_pointer(p.pointers[i]);
       require(path && !path->empty(), fmt::format("{}/pointers/{}", at, i),
               fmt::format("\"{}\" is no JSON pointer", p.pointers[i]));
-      if (path && !path->empty()) check_set(p, unit->first, p.pointers[i]);
+      if (path && !path->empty()) check_set(p, p.pointers[i]);
     }
     calibration_.parameters.push_back({.name = p.name,
                                        .pointers = p.pointers,
-                                       .unit = unit->first,
+                                       .unit = p.unit,
                                        .prior = p.prior,
                                        .prior_sd = p.prior_sd,
                                        .lower = 0,
-                                       .upper = unit->first == ParameterUnit::share ? 1 : 1e300,
+                                       .upper = p.unit == ParameterUnit::share ? 1 : 1e300,
                                        .evidence = p.evidence});
     calibration_.values.push_back(p.value);
   }
 
   // What the patch sets is what the calibration says, or the intervals are those of another fabric.
-  void check_set(const SavedParameter& p, ParameterUnit unit, const std::string& pointer) {
+  void check_set(const SavedParameter& p, const std::string& pointer) {
     const Json* set = document_.find("set");
     const Json* value = set != nullptr ? set->find(pointer) : nullptr;
-    if (p.state == "undetermined") return;
+    if (p.state == ParameterState::undetermined) return;
     if (value == nullptr) {
       out_.error(set != nullptr ? set->place : document_.place, "/set",
                  fmt::format("\"{}\" was fitted and is not set: {}", pointer, p.name),
                  kNotForEditing);
       return;
     }
-    const double number = parameter_number(unit, *value);
+    const double number = parameter_number(p.unit, *value);
     if (std::abs(number / p.value - 1) <= kSameValue) return;
     out_.error(value->place, "/set/" + json_pointer_escape(pointer),
                fmt::format("{} is not the {} that was fitted", to_text(*value, 0),
-                           parameter_text(unit, p.value)),
+                           parameter_text(p.unit, p.value)),
                "change it where the patch is used, with `set` or --set");
   }
 

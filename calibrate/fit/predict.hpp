@@ -80,6 +80,7 @@ struct MeasuredPoint {
   Bytes bytes{0};
   bool across = false;  // servers
   bool rate = false;    // GB/s; otherwise us
+  bool bulk = false;    // so long that bytes or work decide, no start and no cache
   double measured = 0, spread = 0;
   double alike = 1;  // rows that share what weft is off by: copies of one size
   std::string refused;

@@ -28,6 +28,24 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return out;
 }
 
+// Products that a training step has, and one pass over memory. Where the catalogue has no rates of kernels nothing asks for them.
+void add_kernels(const GpuSpec& gpu, FitData& out) {
+  if (!gpu.compute) return;
+  for (const char* type : {"bf16", "fp8"}) {
+    if (!gpu.peak.contains(type)) continue;
+    for (const std::int64_t n : {1024, 8192})
+      out.kernels.push_back(
+          {.gpu = "gpu0", .type = type, .m = n, .n = n, .k = n, .us = 1, .refused = {}});
+  }
+  for (const Bytes size : {4_MiB, 2_GiB})
+    out.kernels.push_back({.gpu = "gpu0",
+                           .type = {},
+                           .test = KernelTest::copy,
+                           .bytes = size,
+                           .us = 1,
+                           .refused = {}});
+}
+
 }  // namespace
 
 Calibration prior_calibration(const FitMachine& machine) {
@@ -43,7 +61,7 @@ Calibration prior_calibration(const FitMachine& machine) {
 
 FitData measurable(const FitMachine& machine, std::int64_t servers) {
   const auto fabric = machine.build({}, servers);
-  const auto local = static_cast<std::int64_t>(fabric->types().front().gpus.size());
+  const auto local = static_cast<std::int64_t>(fabric->type_of(ServerId{0}).gpus.size());
   FitData out;
   const auto add = [&](CollectiveKind kind, std::int64_t nodes) {
     if (local * nodes < 2) return;
@@ -62,16 +80,21 @@ FitData measurable(const FitMachine& machine, std::int64_t servers) {
     add(kind, 1);
     if (servers > 1 && fabric->network()) add(kind, 2);
   }
+  const auto there = [&](const std::string& name) {
+    return fabric->find_node(name) || fabric->find_node("server0/" + name);
+  };
+  if (!there("gpu0")) return out;
   for (const Bytes size : {4_KiB, 64_MiB}) {
     FitCopy copy{.from = "gpu0", .to = "gpu1"};
     copy.bytes = size;
     copy.quantity = CopyQuantity::time;
     copy.group = "copy of";
-    if (local > 1) out.copies.push_back(copy);
+    if (there("gpu1")) out.copies.push_back(copy);
     copy.from = "cpu0";
     copy.to = "gpu0";
-    if (fabric->find_node("cpu0") || fabric->find_node("server0/cpu0")) out.copies.push_back(copy);
+    if (there("cpu0")) out.copies.push_back(copy);
   }
+  add_kernels(fabric->type_of(ServerId{0}).gpu_specs.front(), out);
   return out;
 }
 
@@ -88,21 +111,34 @@ std::vector<SuggestedMeasurement> suggest(const FitMachine& machine, const Calib
   const std::vector<double> at = predictor.predict(base);
   std::vector<std::vector<double>> slopes(points.size(), std::vector<double>(p, 0.0));
   std::vector<double> wanted(p, 0.0);
-  const double now = predict({});
+  const double now = predict(values_off(calibration));
+  const auto slope = [](double moved, double from, double h) {
+    const double out = moved > 0 && from > 0 ? std::log(moved / from) / h : 0;
+    return std::isfinite(out) ? out : 0;
+  };
   for (std::size_t k = 0; k < p; ++k) {
     const Parameter& parameter = calibration.parameters[k];
-    double h = kStep;
-    if (calibration.values[k] * std::exp(h) > parameter.upper) h = -kStep;
+    std::vector<double> steps(p, 0.0);
+    steps[k] = kStep;
     std::vector<ParameterChange> changes = base;
-    changes[k].value *= std::exp(h);
+    changes[k].value = parameter.nudged(calibration.values[k], kStep);
+    const double h = std::log(changes[k].value / calibration.values[k]);
+    if (h == 0) continue;
     const std::vector<double> moved = predictor.predict(changes);
-    for (std::size_t i = 0; i < points.size(); ++i) slopes[i][k] = std::log(moved[i] / at[i]) / h;
-    ValueChanges set;
-    for (const std::string& pointer : parameter.pointers)
-      set.emplace_back(pointer, parameter_value(parameter.unit, changes[k].value));
-    wanted[k] = std::log(predict(set) / now) / h;
+    for (std::size_t i = 0; i < points.size(); ++i) slopes[i][k] = slope(moved[i], at[i], h);
+    if (!parameter.pointers.empty())
+      wanted[k] = slope(predict(values_off(calibration, steps)), now, h);
   }
+  const auto spread = [&](const DenseMatrix& covariance) {
+    Calibration left = calibration;
+    left.covariance = covariance;
+    return propagate(
+               left,
+               [&](const ValueChanges& changes) { return std::vector<double>{predict(changes)}; })
+        .front();
+  };
   DenseMatrix c = calibration.covariance;
+  double known = spread(c);
   std::vector<SuggestedMeasurement> out;
   std::vector<bool> taken(points.size(), false);
   for (std::size_t round = 0; round < most; ++round) {
@@ -130,9 +166,12 @@ std::vector<SuggestedMeasurement> suggest(const FitMachine& machine, const Calib
       if (std::abs(cj[k] * wanted[k]) > std::abs(cj[about] * wanted[about])) about = k;
     for (std::size_t r = 0; r < p; ++r)
       for (std::size_t k = 0; k < p; ++k) c(r, k) -= cj[r] * cj[k] / s;
+    const double before = known, left = spread(c);
+    if (left >= before) continue;
+    known = left;
     out.push_back({.what = points[best].id,
-                   .sd_before = std::sqrt(variance),
-                   .sd_after = std::sqrt(std::max(0.0, variance - gain)),
+                   .sd_before = before,
+                   .sd_after = known,
                    .about = calibration.parameters[about].name});
   }
   return out;

@@ -9,11 +9,13 @@
 #include <fmt/format.h>
 
 #include "calibrate/explain_log.hpp"
+#include "models/nccl/library.hpp"
 #include "sim/run/run.hpp"
 
 namespace weft {
 namespace {
 
+// Source: assumed: larger than repeats of one size differ, smaller than what another job on the same links takes.
 constexpr double kDent = 0.8;   // of the bandwidth before
 constexpr double kNoise = 1.2;  // a size that takes that much longer than the next is still noise
 constexpr std::int64_t kLongFixedCost = 4 << 20;  // bytes
@@ -156,6 +158,7 @@ class Reader {
     if (!run.algorithm.empty() || !run.protocol.empty())
       table.name +=
           fmt::format(" by {}{}{}", run.algorithm, run.protocol.empty() ? "" : "/", run.protocol);
+    if (!known_choices(run)) return;
     read_setup(run, table.setup);
     for (const LogPoint& point : log_points(run))
       table.rows.push_back({.bytes = point.bytes, .us = point.us, .spread = 0, .refused = {}});
@@ -174,6 +177,18 @@ class Reader {
 
   void refuse(const std::string& pointer, const std::string& fact, const std::string& cure) {
     out_.error(file_.at(pointer), pointer, fact, cure);
+  }
+
+  // Whether NCCL has the algorithm and protocol that the file says were forced.
+  bool known_choices(const MeasuredRun& run) {
+    NcclEnvironment forced;
+    if (!run.algorithm.empty()) forced.variables["NCCL_ALGO"] = run.algorithm;
+    if (!run.protocol.empty()) forced.variables["NCCL_PROTO"] = run.protocol;
+    const auto problems = check_nccl_environment(forced);
+    for (const NcclVariableProblem& problem : problems)
+      refuse(at_ + (problem.name == "NCCL_ALGO" ? "/algorithm" : "/protocol"), problem.fact,
+             problem.cure);
+    return problems.empty();
   }
 
   // Whether the fabric can have so many ranks on so many servers.

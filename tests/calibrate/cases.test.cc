@@ -237,6 +237,24 @@ TEST(CalibrateSuggest, NamesTheCollectiveThatAScenarioRuns) {
   }
 }
 
+TEST(CalibrateSuggest, NamesKernelsForATrainingStep) {
+  const std::string scenario = std::string(WEFT_SOURCE_DIR) + "/scenarios/30-training-step.json";
+  Diagnostics problems;
+  const Json file = parse_json(
+      [&] {
+        std::ifstream in(scenario);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+      }(),
+      scenario, problems);
+  const Json* fabric = file.find("fabric");
+  ASSERT_NE(fabric, nullptr);
+  const std::string name = fabric->is_string() ? fabric->text : fabric->find("use")->text;
+  const Outcome outcome =
+      weft_cli({"calibrate", "suggest", scenario, "--fabric", name, "--most", "1", "--json"});
+  ASSERT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("8192 x 8192 x 8192"));
+}
+
 TEST(CalibrateCheck, PredictsWhatItLeftOut) {
   const Outcome outcome =
       weft_cli({"calibrate", "check", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),

@@ -202,6 +202,95 @@ TEST_F(Refused, DentsAreToldAndNotFitted) {
   EXPECT_THAT(outcome.out, Not(HasSubstr("2 GiB is not fitted")));
 }
 
+TEST_F(Refused, RanksThatContradictTheirGpus) {
+  const Outcome outcome = fit(
+      R"("runs": [{"collective": "all_reduce", "ranks": 8, "gpus": ["gpu0", "gpu1", "gpu0", "cpu0"],
+ "samples": [{"bytes": "1 MiB", "time": "50 us", "algbw": "1 GB/s", "busbw": "1 GB/s"}]}],
+ "hosts": [{"gpus": [{"device": 0}, {"device": 0}]}],
+ "kernels": [{"gpu": "cpu0", "test": "copy", "bytes": "1 GiB", "time": "400 us"}])");
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("m.json:2:60: error: /runs/0/gpus: 4 are named, and there "
+                                     "were 8 ranks"));
+  EXPECT_THAT(outcome.err, HasSubstr("/runs/0/gpus/2: \"gpu0\" is there twice"));
+  EXPECT_THAT(outcome.err, HasSubstr("/runs/0/gpus/3: \"cpu0\" is no GPU"));
+  EXPECT_THAT(outcome.err, HasSubstr("m.json:4:48: error: /hosts/0/gpus/1/device: device 0 is "
+                                     "there twice"));
+  EXPECT_THAT(outcome.err, HasSubstr("m.json:5:22: error: /kernels/0/gpu: \"cpu0\" is no GPU"));
+}
+
+TEST_F(Refused, AlgorithmsThatNcclDoesNotHave) {
+  const Outcome outcome = fit(
+      R"("runs": [{"collective": "all_reduce", "ranks": 8, "algorithm": "magic", "protocol": "ll",
+ "samples": [{"bytes": "1 MiB", "time": "50 us", "algbw": "1 GB/s", "busbw": "1 GB/s"}]}])");
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("m.json:2:65: error: /runs/0/algorithm: NCCL_ALGO=magic: "));
+}
+
+TEST_F(Refused, DatesThatAreNone) {
+  for (const char* date : {"yesterday", "2026-02-29", "26-02-01", "2026-1-1", "2026-01-01x"}) {
+    const Outcome outcome =
+        fit(R"("copies": [)" + std::string(kGoodCopies) + "]", "hgx-h100", {"--date", date});
+    EXPECT_EQ(outcome.code, kBadInput) << date;
+    EXPECT_THAT(outcome.err, HasSubstr("YYYY-MM-DD")) << date;
+  }
+}
+
+// Of each kind: a row faster than wires, and memory, can be.
+TEST_F(Refused, RowsFasterThanThePartsCanBeAreTold) {
+  const Outcome sound = fit(R"("copies": [)" + std::string(kGoodCopies) + R"(,
+ {"from": "cpu0", "to": "gpu0", "bytes": "64 MiB", "time": "1220 us"}],
+ "kernels": [{"gpu": "gpu0", "test": "copy", "bytes": "2 GiB", "time": "720 us"}])");
+  ASSERT_EQ(sound.code, kOk) << sound.err;
+  EXPECT_THAT(sound.out, Not(HasSubstr("faster than this fabric can be")));
+  const Outcome outcome = fit(R"("copies": [)" + std::string(kGoodCopies) + R"(,
+ {"from": "gpu2", "to": "gpu3", "bytes": "256 MiB", "time": "300 us"},
+ {"from": "cpu0", "to": "gpu0", "bytes": "64 MiB", "time": "500 us"}],
+ "kernels": [{"gpu": "gpu0", "test": "copy", "bytes": "2 GiB", "time": "300 us"},
+ {"gpu": "gpu0", "test": "triad", "bytes": "3 GiB", "time": "1080 us"}])");
+  ASSERT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("2 copy rows are faster than this fabric can be"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("1 kernel row is faster than this fabric can be: copy of 2 GiB"));
+}
+
+TEST_F(Refused, PlacesThatCannotBeWrittenBeforeAnythingIsComputed) {
+  const std::string box =
+      folder_.file("m.json", measurement(R"("copies": [)" + std::string(kGoodCopies) + "]"));
+  const std::string file = folder_.file("file", "x");
+  const std::string broken = folder_.file("broken.json", "{");
+  // What would be computed is broken: who looks at it first says so.
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+           {"calibrate", "fit", broken, "--fabric", "hgx-h100", "-o", folder_.path("no/p.json")},
+           {"calibrate", "fit", broken, "--fabric", "hgx-h100", "--page", file + "/p.html"},
+           {"calibrate", "check", broken, "--fabric", "hgx-h100", "--page", folder_.path("")},
+           {"calibrate", "merge", broken, "-o", folder_.path("no/m.json")},
+           {"run", broken, "--out", file + "/out"},
+           {"sweep", broken, "--out", file + "/store"},
+           {"validate", "--dataset", broken, "--page", file + "/page.md"}}) {
+    const Outcome outcome = weft_cli(args);
+    EXPECT_EQ(outcome.code, kBadInput) << args[1];
+    EXPECT_THAT(outcome.err, Not(HasSubstr("broken.json:1"))) << args[0] << " " << args[1];
+    EXPECT_THAT(outcome.err, HasSubstr("folder")) << args[0] << " " << args[1];
+  }
+  // Nothing is left of the trial.
+  EXPECT_EQ(weft_cli({"run", broken, "--out", folder_.path("deep/er")}).code, kBadInput);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("deep")));
+}
+
+TEST_F(Refused, KeptSizesThatWereNotMeasured) {
+  const auto check = [](const std::string& keep) {
+    return weft_cli({"calibrate", "check", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),
+                     "--fabric", "pcie-rtx4090x8", "--set", "/peer_access/pcie=all", "--keep",
+                     keep});
+  };
+  EXPECT_EQ(check("1KiB,1MiB,1GiB").code, kOk);
+  const Outcome outcome = check("1MiB,3MiB,2GiB");
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("--keep: 3 MiB was not measured"));
+  EXPECT_THAT(outcome.err, HasSubstr("--keep: 2 GiB was not measured"));
+  EXPECT_THAT(outcome.err, HasSubstr("one of 1 KiB, 2 KiB"));
+}
+
 TEST_F(Refused, KeepIsOfSizes) {
   const Outcome outcome =
       weft_cli({"calibrate", "check", import_log("rtx4090-4gpu-p2p-driver-allreduce.log"),
@@ -248,8 +337,9 @@ TEST_F(Patch, IsCheckedWhereItIsRead) {
        {Wrong{"\"calibration\"", "\"scale\": ", "\"scale\": -", "/scale"},
         {"\"parameters\"", "\"prior_sd\": ", "\"prior_sd\": -", "/prior_sd"},
         {"\"parameters\"", "\"low\": ", "\"low\": 9e9, \"x\": ", "x"},
-        {"\"parameters\"", "\"unit\": \"", "\"unit\": \"odd ", "is no unit"},
-        {"\"parameters\"", "\"state\": \"", "\"state\": \"odd ", "is no state"},
+        {"\"parameters\"", "\"unit\": \"", "\"unit\": \"odd ", "one of time, bandwidth, share"},
+        {"\"parameters\"", "\"state\": \"", "\"state\": \"odd ",
+         "one of determined, weak, undetermined"},
         {"\"parameters\"", "\"/", "\"odd/", "is no JSON pointer"},
         {"\"covariance\"", "[0.", "[-0.", "/calibration/covariance/0/0"},
         {"\"residuals\"", "\"sd\": ", "\"sd\": -", "/residuals/0/sd"},
@@ -319,6 +409,28 @@ TEST_F(Patch, SuggestionsAreForTheScenariosFabric) {
   const Outcome other = weft_cli({"calibrate", "suggest", calibrated, "--fabric", "hgx-a100"});
   EXPECT_EQ(other.code, kBadInput);
   EXPECT_THAT(other.err, HasSubstr("a.json: error: /fabric: the scenario runs on"));
+  // The same parts, otherwise joined or otherwise many.
+  const std::string rails = scenario("r.json", R"("hgx-h100+ib-ndr")");
+  EXPECT_EQ(weft_cli({"calibrate", "suggest", rails, "--fabric", "hgx-h100"}).code, kBadInput);
+  const std::string replaced =
+      scenario("s.json", R"({"use": "pcie-rtx4090x8", "set": {"/peer_access/pcie": "all"}})");
+  EXPECT_EQ(weft_cli({"calibrate", "suggest", replaced, "--fabric", "pcie-rtx4090x8"}).code, kOk);
+}
+
+// What is asked for is how sure the time is that `weft run --intervals` gives.
+TEST_F(Patch, SuggestionsBeginWithTheIntervalOfARun) {
+  const std::string calibrated = scenario("a.json", "\"node.json\"");
+  const Json run = document(weft_cli({"run", calibrated, "--intervals", "--json"}));
+  const Json answer =
+      document(weft_cli({"calibrate", "suggest", calibrated, "--fabric", path_, "--json"}));
+  for (const char* end : {"low", "high"}) {
+    EXPECT_NEAR(
+        number_at(answer, {"interval_90", end}) / number_at(run, {"intervals_90", "time", end}), 1,
+        1e-3);
+  }
+  for (const Json& one : answer.find("measurements")->items)
+    EXPECT_GE(number_at(one, {"interval_90_after", "low"}),
+              number_at(answer, {"interval_90", "low"}) - 1e-12);
 }
 
 }  // namespace

@@ -49,11 +49,8 @@ TEST(SyntheticMachines, AreFoundWithinTheirIntervals) {
         ++responsive;
         const bool in = p.low <= real && real <= p.high;
         text += fmt::format("{} {:<44} {:<12} true {:10.4g} found {:10.4g} [{:.4g}, {:.4g}] {}\n",
-                            one.fabric, p.parameter.name,
-                            p.state == ParameterState::determined ? "determined"
-                            : p.state == ParameterState::weak     ? "weak"
-                                                                  : "undetermined",
-                            real, p.value, p.low, p.high, in ? "" : "OUTSIDE");
+                            one.fabric, p.parameter.name, write_config(p.state).text, real, p.value,
+                            p.low, p.high, in ? "" : "OUTSIDE");
         if (p.state != ParameterState::determined) continue;
         ++determined;
         inside += in ? 1 : 0;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft calibrate check: keeps some of the measurements, fits to them and predicts the others.
+#include <algorithm>
+#include <map>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "calibrate/fit/check.hpp"
 #include "calibrate/fit/page.hpp"
+#include "sim/core/text.hpp"
 #include "tools/cli/calibrate_input.hpp"
 #include "tools/cli/output.hpp"
 
@@ -48,7 +52,9 @@ class CalibrateCheck final : public Command {
     std::vector<std::string> read = flags_.files;
     read.push_back(flags_.fabric);
     refuse_overwriting(page_, read);
+    expect_writable(page_);
     const CalibrateInput input = read_calibrate_input(flags_, io);
+    if (!keep_.empty()) refuse_unmeasured(sizes, input.data);
     const HoldOut found = leave_out_ == "groups" ? hold_out_groups(input.machine, input.data, {})
                           : leave_out_ == "collectives"
                               ? hold_out_collectives(input.machine, input.data, {})
@@ -65,8 +71,31 @@ class CalibrateCheck final : public Command {
   }
 
  private:
+  // Sizes as a tool rounds them to whole elements of all ranks are the same.
+  static void refuse_unmeasured(const std::vector<Bytes>& sizes, const FitData& data) {
+    constexpr double kSame = 1.02;
+    std::map<Bytes, std::string> measured;
+    for (const FitTable& table : data.tables)
+      for (const FitRow& row : table.rows) measured.try_emplace(row.bytes, to_text(row.bytes));
+    std::vector<std::string> texts;
+    for (const auto& [bytes, text] : measured) texts.push_back(text);
+    Diagnostics out;
+    for (const Bytes size : sizes) {
+      if (std::ranges::any_of(measured, [&](const auto& one) {
+            return one.first.value() <= size.value() * kSame &&
+                   one.first.value() * kSame >= size.value();
+          }))
+        continue;
+      out.error({}, "--keep", fmt::format("{} was not measured", to_text(size)),
+                texts.empty() ? "the files hold no tables of collectives"
+                              : "one of " + join(texts, ", "));
+    }
+    out.throw_if_errors();
+  }
+
   void write_page(const CalibrateInput& input, const HoldOut& found) const {
-    const FitResult fitted = fit(input.machine, input.data, {});
+    std::vector<FoundFault> faults;
+    const FitResult fitted = fit_and_find_faults(input.machine, input.data, {}, faults);
     write_file(page_,
                calibration_page({.title = flags_.fabric + ", predicted without what was left out",
                                  .fabric = flags_.fabric,
@@ -88,6 +117,10 @@ class CalibrateCheck final : public Command {
     out.set("p90_abs_rel_error", found.p90);
     out.set("bias", found.bias);
     out.set("coverage_90", found.coverage);
+    Json faults = Json::array();
+    for (const std::string& fault : found.faults) faults.push(fault);
+    out.set("faults", std::move(faults));
+    out.set("spoilt_rows", std::uint64_t{found.spoilt});
     Json rows = Json::array();
     for (const HeldOutRow& row : found.rows) {
       Json r = Json::object();
@@ -116,6 +149,7 @@ class CalibrateCheck final : public Command {
         "{:+.1f} %;\n{:.0f} % lie in their 90 % interval.\n",
         found.fitted, found.rows.size(), 100 * found.median, 100 * found.p90, 100 * found.bias,
         100 * found.coverage);
+    for (const std::string& note : fault_notes(found)) out += "note: " + note + "\n";
     for (const std::string& note : input.notes) out += "note: " + note + "\n";
     return out;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft calibrate fit: the parameters of a fabric from measurements, as a patch.
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 
@@ -26,25 +27,51 @@ std::string today() {
                      static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
 }
 
+// Of the calendar: 2026-02-29 is none.
+bool is_date(const std::string& text) {
+  int parts[3] = {0, 0, 0};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (const int i : {0, 1, 2}) {
+    const auto [stop, error] = std::from_chars(at, end, parts[i]);
+    if (error != std::errc{} || stop - at != (i == 0 ? 4 : 2)) return false;
+    at = stop;
+    if (i < 2 && (at == end || *at++ != '-')) return false;
+  }
+  return at == end &&
+         std::chrono::year_month_day{std::chrono::year{parts[0]},
+                                     std::chrono::month{static_cast<unsigned>(parts[1])},
+                                     std::chrono::day{static_cast<unsigned>(parts[2])}}
+             .ok();
+}
+
 class CalibrateFit final : public Command {
  public:
   void add(CLI::App& app) override {
     add_calibrate_flags(app, flags_);
     app.add_option("-o,--output", output_, "writes the patch")->type_name("PATCH.json");
     app.add_option("--name", name_, "of the patch; default: the stem of its file");
-    app.add_option("--date", date_, "of the measurement; default: today");
+    app.add_option("--date", date_, "of the measurement; default: today")->type_name("YYYY-MM-DD");
     app.add_option("--page", page_, "writes curves, errors and parameters as a page")
         ->type_name("FILE.html");
     add_json_flag(app, json_);
   }
 
   int run(Io& io) override {
+    if (!date_.empty() && !is_date(date_)) {
+      Diagnostics out;
+      out.error({}, "--date", fmt::format("\"{}\" is not a date", date_),
+                "YYYY-MM-DD, e.g. " + today());
+      out.throw_if_errors();
+    }
     std::vector<std::string> read = flags_.files;
     read.push_back(flags_.fabric);
     refuse_overwriting(output_, read);
     refuse_overwriting(page_, read);
     if (same_file(page_, output_))
       throw InputError("error: --page: the patch goes into that file\n    name another one\n");
+    expect_writable(output_);
+    expect_writable(page_);
     const CalibrateInput input = read_calibrate_input(flags_, io);
     std::vector<FoundFault> faults;
     const FitResult fitted = fit_and_find_faults(input.machine, input.data, FitOptions{}, faults);

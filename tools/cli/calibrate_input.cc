@@ -251,39 +251,55 @@ Calibration calibration_of(const std::string& fabric, const std::vector<std::str
   return std::move(*found);
 }
 
-Calibration calibration_of_scenario(const std::string& path, const Settings& sets) {
+std::string NamedFabric::path() const {
+  return name.ends_with(".json") ? (std::filesystem::path(folder) / name).string() : name;
+}
+
+std::vector<std::string> NamedFabric::held() const {
+  std::vector<std::string> out;
+  for (const auto& [pointer, value] : sets) out.push_back(pointer);
+  return out;
+}
+
+NamedFabric fabric_of_scenario(const std::string& path, const Settings& sets) {
   Diagnostics out;
   Configs files(find_configs_root());
   const std::optional<std::string> text = files.read(path);
   const Json document = text ? parse_json(*text, path, out) : Json{};
   const Json* fabric = document.find("fabric");
-  auto folder = std::filesystem::path(path).parent_path();
-  std::vector<std::string> held;
+  NamedFabric found;
+  found.folder = std::filesystem::path(path).parent_path().string();
   // The last that names the fabric counts; its own `set`, and what is set below it later, is held.
-  std::string name;
   const auto named = [&](const Json& value) {
     const Json* use = value.find("use") != nullptr ? value.find("use") : &value;
-    name = use->is_string() ? use->text : std::string{};
-    held.clear();
+    found.name = use->is_string() ? use->text : std::string{};
+    found.sets.clear();
     if (const Json* set = value.find("set"); set != nullptr)
-      for (const JsonMember& member : set->members) held.push_back(member.key);
+      for (const JsonMember& member : set->members)
+        found.sets.emplace_back(member.key, member.value);
   };
   if (fabric != nullptr) named(*fabric);
   const std::vector<std::string> pointers = pointers_of(sets);
   for (std::size_t i = 0; i < sets.size(); ++i) {
     constexpr std::string_view kFabric = "/fabric";
+    const Json& value = sets[i].second;
     if (pointers[i] == kFabric) {
-      named(sets[i].second);
-      folder.clear();  // paths of a command line are those of the current folder
+      named(value);
+      found.folder.clear();  // paths of a command line are those of the current folder
     } else if (pointers[i].starts_with(std::string(kFabric) + "/")) {
-      held.push_back(pointers[i].substr(kFabric.size()));
+      found.sets.emplace_back(pointers[i].substr(kFabric.size()), value);
     }
   }
-  if (!name.ends_with(".json"))
+  return found;
+}
+
+Calibration calibration_of_scenario(const std::string& path, const Settings& sets) {
+  const NamedFabric fabric = fabric_of_scenario(path, sets);
+  if (!fabric.name.ends_with(".json"))
     throw InputError(
         "error: --intervals: the fabric of the scenario is not a file of `weft calibrate fit`\n"
         "    name the file that `weft calibrate fit -o` wrote as its \"fabric\"\n");
-  return calibration_of((folder / name).string(), held);
+  return calibration_of(fabric.path(), fabric.held());
 }
 
 }  // namespace weft

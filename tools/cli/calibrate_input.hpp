@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/fit/intervals.hpp"
 #include "calibrate/fit/patch.hpp"
 #include "calibrate/fit/predict.hpp"
 #include "calibrate/fit/tables.hpp"
@@ -42,6 +43,16 @@ std::optional<MeasuredFile> read_measured(const std::string& path, const Calibra
 Calibration calibration_of(const std::string& fabric, const std::vector<std::string>& held);
 // The same of a scenario whose fabric is a patch, with what it and `sets` set held.
 Calibration calibration_of_scenario(const std::string& path, const Settings& sets);
+
+// How a scenario names its fabric, and what it and `sets` change of it, by JSON pointer into the fabric. Empty where it does not
+// say so itself.
+struct NamedFabric {
+  std::string name, folder;  // a path is seen from there
+  ValueChanges sets;
+  std::string path() const;
+  std::vector<std::string> held() const;  // the pointers of `sets`
+};
+NamedFabric fabric_of_scenario(const std::string& path, const Settings& sets);
 
 // Where they set, in a loaded document.
 std::vector<std::string> pointers_of(const Settings& sets);

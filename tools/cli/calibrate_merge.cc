@@ -46,6 +46,7 @@ class CalibrateMerge final : public Command {
   }
 
   int run(Io& io) override {
+    expect_writable(output_);
     ReadFiles read = read_all(files_, io);
     if (name_.empty()) name_ = std::filesystem::path(output_).stem().string();
     Measurement all = merge_measurements(read.parts, name_, read.diagnostics, read.places);

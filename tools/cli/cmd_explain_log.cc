@@ -16,6 +16,7 @@
 #include "calibrate/explain_log.hpp"
 #include "calibrate/import/nccl_tests.hpp"
 #include "calibrate/log_facts.hpp"
+#include "calibrate/percent.hpp"
 #include "sim/core/check.hpp"
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
@@ -36,8 +37,6 @@ struct Log {
   std::vector<std::string> notes;
   const MeasuredRun& table() const { return measurement.runs[run]; }
 };
-
-std::string percent(double ratio) { return fmt::format("{:.0f} %", 100 * ratio); }
 
 // The model in a product name: "H200" of "NVIDIA H200 NVL".
 bool names_gpu(const std::string& product, const std::string& model) {
@@ -397,7 +396,7 @@ class ExplainLog final : public Command {
     std::string out =
         fmt::format("{}: {} of {} rows are normal; large messages run at {} of the prediction.\n",
                     write_config(found.verdict).text, found.normal_rows(), found.rows.size(),
-                    percent(found.ratio));
+                    percent(found.ratio, 0));
     if (found.launch_us)
       out += fmt::format("Small messages take {:.1f} us, expected {:.1f}.\n", *found.launch_us,
                          *found.expected_launch_us);
@@ -405,7 +404,7 @@ class ExplainLog final : public Command {
       out += fmt::format("Expected to hold the largest size back: {}.\n",
                          found.rows.back().bottleneck);
     if (pair) {
-      out += fmt::format("{} runs at {} of {} from {} to {}.\n", log_, percent(pair->ratio),
+      out += fmt::format("{} runs at {} of {} from {} to {}.\n", log_, percent(pair->ratio, 0),
                          against_, to_text(pair->from), to_text(pair->to));
     }
     return out;

@@ -95,6 +95,7 @@ class NcclTests final : public Command {
     setup.fidelity = fidelity;
     const std::vector<Bytes> sizes = sizes_between(*from, *to);
     sizes_ = sizes;
+    expect_writable(tuner_);
     Progress progress(io.err);
     const bool nccl = driven_by_nccl(fabric, gpus);
     const std::vector<NcclRow> rows =

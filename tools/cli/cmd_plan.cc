@@ -77,6 +77,7 @@ class PlanCommand final : public Command {
     Diagnostics diagnostics;
     check_options(diagnostics);
     diagnostics.throw_if_errors();
+    expect_writable(scenario_);
     const LoadedFabric loaded = load(diagnostics);
     const Fabric& fabric = loaded.fabric;
     Configs files(find_configs_root());

@@ -6,13 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "calibrate/fit/intervals.hpp"
-#include "sim/run/jobs.hpp"
 #include "tools/cli/calibrate_input.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/page.hpp"
 #include "tools/cli/run_folder.hpp"
+#include "tools/cli/scenario_times.hpp"
 #include "tools/cli/simulate.hpp"
 
 namespace weft {
@@ -52,6 +51,7 @@ class RunCommand final : public Command {
   }
 
   int run(Io& io) override {
+    if (!folder_.empty()) expect_writable(folder_ + "/report.json", true);
     Diagnostics diagnostics;
     const Scenario scenario = load_scenario(scenario_, options_, diagnostics);
     Progress progress(io.err);
@@ -63,7 +63,7 @@ class RunCommand final : public Command {
         run_timed(scenario, what_ifs_.empty() ? recorded() : context, diagnostics);
     io.err << diagnostics.text();
     if (what_ifs_.empty()) {
-      io.out = answer(report, diagnostics);
+      io.out = answer(report);
       write_folder(recorder, report, io);
       return kOk;
     }
@@ -77,72 +77,28 @@ class RunCommand final : public Command {
   }
 
  private:
-  // Whether what belongs together, a group or the two ends of a flow, lies in several servers.
-  static bool across(const Fabric& fabric, const JobPlan& job) {
-    const auto server = [&](NodeId node) { return fabric.node(node).server; };
-    const auto spread = [&](const std::vector<NodeId>& gpus) {
-      return std::ranges::any_of(gpus, [&](NodeId gpu) { return server(gpu) != server(gpus[0]); });
-    };
-    return spread(job.modelled_on) || std::ranges::any_of(job.groups, spread, &GroupPlan::gpus) ||
-           std::ranges::any_of(job.flows, [&](const FlowPlan& flow) {
-             return server(flow.src) != server(flow.dst);
-           });
-  }
-
-  static std::vector<PredictedThing> things_of(const RunTrail& trail) {
-    std::vector<PredictedThing> out;
-    bool any_across = false;
-    for (const JobPlan& job : trail.jobs) {
-      PredictedThing& thing = out.emplace_back();
-      thing.bytes = Bytes{static_cast<std::int64_t>(job.bytes)};
-      thing.across = across(trail.fabric, job);
-      any_across = any_across || thing.across;
-      if (job.spec->training)
-        thing.kind = PredictedKind::step;
-      else if (job.spec->collective)
-        thing.kind = PredictedKind::collective;
-      else if (job.spec->p2p)
-        thing.kind = PredictedKind::copy;
-    }
-    // The first is the whole run.
-    out.insert(out.begin(), out.size() == 1 ? out[0] : PredictedThing{.across = any_across});
-    return out;
-  }
-
-  std::string answer(const Report& report, Diagnostics& diagnostics) const {
+  std::string answer(const Report& report) const {
     if (!intervals_) return json_ ? to_text(to_json(report)) + "\n" : summary(report);
     const Calibration calibration = calibration_of_scenario(scenario_, options_.sets);
-    RunContext context = run_models();
-    context.explain = false;
-    std::vector<double> times;
-    std::vector<PredictedThing> things;
-    context.show = [&](const RunTrail& trail) { things = things_of(trail); };
-    const std::vector<double> sd = propagate(calibration, [&](const ValueChanges& changes) {
-      RunOptions changed = options_;
-      for (const auto& [pointer, value] : changes)
-        changed.sets.emplace_back("/fabric" + pointer, value);
-      const Scenario scenario = load_scenario(scenario_, changed, diagnostics);
-      const Report one = run_timed(scenario, context, diagnostics);
-      std::vector<double> out{one.time_s};
-      for (const JobReport& job : one.jobs) out.push_back(job.time_s);
-      if (times.empty()) times = out;
-      return out;
-    });
+    ScenarioTimes times(scenario_, options_);
+    const std::vector<double> sd =
+        propagate(calibration, [&](const ValueChanges& changes) { return times.at(changes); });
     std::string text = summary(report);
     Json json = to_json(report);
     Json intervals = Json::object();
-    const auto add = [&](const std::string& name, std::size_t i) {
-      const double factor = interval_factor(calibration, sd[i], things[i]);
+    const auto add = [&](const std::string& name, double time, std::size_t i) {
+      const double factor = interval_factor(calibration, sd[i], times.things()[i]);
       Json one = Json::object();
-      one.set("low", times[i] / factor);
-      one.set("high", times[i] * factor);
+      one.set("low", time / factor);
+      one.set("high", time * factor);
       intervals.set(name, std::move(one));
-      text += fmt::format("{}: 90 % {} to {}\n", name, seconds_text(times[i] / factor),
-                          seconds_text(times[i] * factor));
+      text += fmt::format("{}: 90 % {} to {}\n", name, seconds_text(time / factor),
+                          seconds_text(time * factor));
     };
     text += "\nof the calibrated values and of weft itself:\n";
-    add("time", 0);
-    for (std::size_t i = 0; i < report.jobs.size(); ++i) add(report.jobs[i].name, i + 1);
+    add("time", report.time_s, 0);
+    for (std::size_t i = 0; i < report.jobs.size(); ++i)
+      add(report.jobs[i].name, report.jobs[i].time_s, i + 1);
     json.set("intervals_90", std::move(intervals));
     return json_ ? to_text(json) + "\n" : text;
   }

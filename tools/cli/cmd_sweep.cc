@@ -127,6 +127,7 @@ class SweepCommand final : public Command {
  private:
   int fill(Io& io) {
     const Shard shard = read_shard(shard_);
+    expect_writable(store_ + "/sweep.json", true);
     const unsigned threads = jobs_ > 0 ? jobs_ : std::max(1U, std::thread::hardware_concurrency());
     const Interrupts interrupts;
     Configs files(find_configs_root());
@@ -222,6 +223,7 @@ class SweepCommand final : public Command {
   }
 
   int csv(Io& io) {
+    expect_writable(file_);
     const Opened store(store_, io);
     tell_left(store, io);
     std::string text = to_csv(store.manifest, store.rows);
@@ -245,6 +247,7 @@ class SweepCommand final : public Command {
   }
 
   int page(Io& io) {
+    expect_writable(file_);
     const Opened store(store_, io);
     tell_left(store, io);
     const std::optional<std::string> text = sweep_page(to_json(store.manifest, store.rows));

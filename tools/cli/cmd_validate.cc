@@ -117,6 +117,7 @@ class Validate final : public Command {
   }
 
   int run(Io& io) override {
+    expect_writable(page_, true);
     Diagnostics diagnostics;
     Dataset dataset = load(diagnostics);
     diagnostics.throw_if_errors();

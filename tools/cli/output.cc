@@ -122,6 +122,18 @@ void write_file(const std::string& path, std::string_view text) {
   write_files(files);
 }
 
+void expect_writable(const std::string& path, bool make_folders) {
+  std::error_code error;
+  if (path.empty() || special(fs::status(path, error))) return;
+  // Nothing is made on trial: others may write there at this moment.
+  fs::path folder = fs::path(path).parent_path(), there = folder;
+  while (make_folders && !there.empty() && !fs::exists(there, error)) there = there.parent_path();
+  if (!there.empty() && !fs::is_directory(there, error))
+    cannot(fs::exists(there, error) ? "this is no folder" : "there is no such folder",
+           there.string(), {});
+  Draft().add(there == folder ? path : (there / fs::path(path).filename()).string(), {});
+}
+
 bool same_file(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return false;
   std::error_code failed;

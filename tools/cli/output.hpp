@@ -20,6 +20,10 @@ struct OutputFile {
 void write_files(std::span<const OutputFile> files);
 void write_file(const std::string& path, std::string_view text);
 
+// Throws InputError at once where the file could not be written now: for before long work. Leaves nothing behind; an empty path
+// is none.
+void expect_writable(const std::string& path, bool make_folders = false);
+
 bool same_file(const std::string& a, const std::string& b);  // false when one of them is empty
 // Throws InputError when the output is one of the files that are read.
 void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);

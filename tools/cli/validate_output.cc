@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/percent.hpp"
 #include "tools/cli/cli.hpp"
 #include "tools/cli/output.hpp"
 
@@ -13,9 +14,6 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kWorstRows = 12;
-
-std::string percent(double value) { return fmt::format("{:.1f} %", 100 * value); }
-std::string signed_percent(double value) { return fmt::format("{:+.1f} %", 100 * value); }
 
 // Every key is there; null where no row says anything.
 Json figures_json(const ErrorFigures& figures) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/validate_plot.hpp"
+#include "calibrate/plots.hpp"
 
 #include <algorithm>
 #include <array>

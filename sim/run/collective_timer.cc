@@ -70,19 +70,22 @@ class OwnAlgorithms : public GroupPlanner {
   Routing routing_;
 };
 
-// What the library plans, for a network of packets.
-class InPackets : public GroupPlanner {
+// What another plans, for a network of packets or of flows.
+class PlannedFor : public GroupPlanner {
  public:
-  explicit InPackets(std::shared_ptr<const GroupPlanner> library) : library_(std::move(library)) {}
+  PlannedFor(std::shared_ptr<const GroupPlanner> plans, bool packets)
+      : plans_(std::move(plans)), packets_(packets) {}
 
   PlannedCollective plan(CollectiveKind kind, Bytes bytes, std::uint32_t root) const override {
-    PlannedCollective out = library_->plan(kind, bytes, root);
-    out.options.packets = true;
+    PlannedCollective out = plans_->plan(kind, bytes, root);
+    if (out.options.packets && !packets_) out.options.expand = false;
+    out.options.packets = packets_;
     return out;
   }
 
  private:
-  std::shared_ptr<const GroupPlanner> library_;
+  std::shared_ptr<const GroupPlanner> plans_;
+  bool packets_;
 };
 
 }  // namespace
@@ -101,7 +104,7 @@ CollectivePlanner collective_planner(const Fabric& fabric, const Scenario& scena
     if (library && (!packets || scenario.nccl)) {
       try {
         auto joined = library.join(fabric, gpus, scenario.nccl.value_or(unnamed));
-        if (packets) return std::make_shared<InPackets>(std::move(joined));
+        if (packets) return std::make_shared<PlannedFor>(std::move(joined), true);
         return joined;
       } catch (const InputError&) {
         if (scenario.nccl) throw;  // asked for by name
@@ -121,7 +124,9 @@ CollectivePlanner collective_planner(const Fabric& fabric, const Scenario& scena
 CollectiveTimer::CollectiveTimer(const Fabric& fabric, Routes& routes, CollectivePlanner planner,
                                  MakeNetwork make_network)
     : routes_(routes),
-      planner_(std::move(planner)),
+      planner_([planner = std::move(planner)](std::span<const NodeId> gpus) {
+        return std::make_shared<PlannedFor>(planner(gpus), false);
+      }),
       make_network_(std::move(make_network)),
       capacities_(fabric.capacities()) {}
 

@@ -314,9 +314,11 @@ OpId Lockstep::append(std::uint32_t index, OpId after, std::uint32_t label) {
   if (pattern.ops.size() == 1) return after;
   const std::size_t base = workload_.operations.size();
   std::vector<std::uint8_t> ends(pattern.ops.size(), 1);
+  // What the network model ends by itself, behind the flow that has left.
+  const auto arrives = [&](std::size_t i) { return pattern.ops[i - 1].operation.arrives_next; };
   for (std::size_t i = 1; i < pattern.ops.size(); ++i) {
     Operation operation = pattern.ops[i].operation;
-    operation.waits_for = 0;
+    operation.waits_for = arrives(i) ? 1 : 0;
     operation.first_edge = Operation::kNoEdge;
     operation.label = label;
     workload_.operations.push_back(operation);
@@ -327,7 +329,7 @@ OpId Lockstep::append(std::uint32_t index, OpId after, std::uint32_t label) {
       ends[before] = 0;
       workload_.depend(before == 0 ? after : OpId{base + before - 1}, self);
     }
-    if (pattern.ops[i].after.empty()) workload_.depend(after, self);
+    if (pattern.ops[i].after.empty() && !arrives(i)) workload_.depend(after, self);
   }
   OpId last;
   std::size_t open = 0;

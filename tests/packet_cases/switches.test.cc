@@ -255,6 +255,28 @@ TEST(Nccl, JoinsNodesByTheNicsItTakes) {
   }
 }
 
+// Its collectives are the channels of the library.
+TEST(Training, StepsAsFastAsAtFluidLevel) {
+  const Fabric fabric = test::catalogue_fabric("hgx-h100");
+  const std::string job =
+      R"({"kind": "training", "model": "llama-2-7b", "seq": 256, "global_batch": 1, "plan": {"tp": 8}})";
+  for (const char* version : {"2.27", "2.14"}) {
+    const std::string more = fmt::format(
+        R"("models": {{"packet": {{"grain": "64 KiB"}}}}, "nccl": {{"version": "{}"}},)", version);
+    EXPECT_THAT(ratio(fabric, job, more), AllOf(Ge(0.9), Le(1.1))) << version;
+  }
+}
+
+// What is timed alone is timed with flows.
+TEST(Inference, RunsInAScenarioOfPackets) {
+  const Fabric fabric = test::catalogue_fabric("hgx-h100");
+  const std::string job =
+      R"({"kind": "inference", "model": "llama-2-7b", "gpus": 8, "plan": {"tp": 8},
+          "requests": {"arrival": "closed", "concurrency": 4, "count": 8, "prompt": 64, "output": 8}})";
+  const Report report = test::run(fabric, at("packet", job, R"("nccl": {"version": "2.27"},)"));
+  EXPECT_GT(report.time_s, 0);
+}
+
 TEST(Nccl, SaysThatNvlsBetweenNodesIsNotThereYet) {
   const Fabric fabric = test::catalogue_fabric("hgx-h100+ib-ndr");
   const std::string job = R"({"collective": "all_reduce", "size": "64 MiB"})";

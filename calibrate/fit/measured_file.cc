@@ -83,6 +83,10 @@ class Check {
   // Numbers of one server's GPUs; what ran on which of them.
   void numbers() {
     for (std::size_t h = 0; h < m_.hosts.size(); ++h) {
+      if (m_.hosts[h].server >= kMostServers)
+        tell(fmt::format("/hosts/{}/server", h),
+             fmt::format("server {}: more than {} servers", m_.hosts[h].server, kMostServers),
+             "servers count from 0");
       std::set<int> numbers;
       for (std::size_t g = 0; g < m_.hosts[h].gpus.size(); ++g) {
         const int device = m_.hosts[h].gpus[g].device;

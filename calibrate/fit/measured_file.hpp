@@ -4,6 +4,7 @@
 //   GPUs     what the file calls its GPUs against the fabric's model: a product must have the model's number in its name (H100,
 //            4090), and not another form (SXM, PCIe, NVL). Refused, as a fit always finds some values.
 //   devices  every name is one of the fabric's; ranks fit into its servers
+//   servers  at most kMostServers; each GPU of a server has its number, each rank its GPU
 //   sizes    at most kMostBytes, beyond which no memory holds a buffer and simulated clocks end
 // All problems are told at once, each at its place in the file and with its JSON pointer.
 #pragma once
@@ -25,6 +26,7 @@ struct MeasuredFile {
 };
 
 inline constexpr Bytes kMostBytes = 1024_GiB;
+inline constexpr std::int64_t kMostServers = 1 << 17;  // a million GPUs, eight a server
 
 // Whether a GPU whose driver calls it `product` can be of the catalogue's `model`: "NVIDIA H100 80GB HBM3" and "h100-sxm5".
 // True where either says nothing.

@@ -149,6 +149,15 @@ double predict_kernel(const Fabric& fabric, const FitKernel& kernel) {
 constexpr Bytes kBulk = 16_MiB, kUncached = 1_GiB;
 constexpr double kLongProduct = 1e11;
 
+// Places in a document that was read before are those of other diagnostics, which know its file.
+void throw_without_places(const Diagnostics& problems) {
+  Diagnostics out;
+  for (const Problem& problem : problems.problems())
+    if (problem.severity == Problem::Severity::error)
+      out.error({}, problem.pointer, problem.fact, problem.cure);
+  out.throw_if_errors();
+}
+
 double flops(const FitKernel& kernel) {
   return 2.0 * static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
          static_cast<double>(kernel.k);
@@ -230,11 +239,11 @@ std::shared_ptr<const Fabric> FitMachine::build(const std::vector<ParameterChang
   if (document.find("network") != nullptr && servers > 0) document.set("servers", servers);
   Diagnostics problems;
   FabricSpec spec = read_fabric(document, {}, problems);
-  problems.throw_if_errors();
+  throw_without_places(problems);
   if (tweak) tweak(spec);
   auto fabric =
       std::make_shared<const Fabric>(build_fabric(std::move(spec), link_classes(), problems));
-  problems.throw_if_errors();
+  throw_without_places(problems);
   return fabric;
 }
 

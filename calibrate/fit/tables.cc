@@ -348,7 +348,6 @@ class Reader {
 
   std::size_t kernel_copies_ = 0, pageable_ = 0, launches_ = 0, within_ = 0, unsized_ = 0;
   std::string first_unsized_, at_;
-  static constexpr std::int64_t kMostServers = 1 << 17;
   static constexpr Bytes kMatrixCopy =
       256_MiB;  // what the tools copy by default, to the power of two
 

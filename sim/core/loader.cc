@@ -280,7 +280,10 @@ void Loader::set(Json& document, const std::string& pointer, Json value) {
       next = &at->items[index];
     } else if (at->is_object()) {
       next = at->find(key);
-      if (next == nullptr && last) next = &at->set(key, Json{});
+      if (next == nullptr && last) {
+        next = &at->set(key, Json{});
+        at->members.back().place = place;  // of the key that is not known, where it is not
+      }
     }
     if (next == nullptr) {
       std::vector<std::string> names;

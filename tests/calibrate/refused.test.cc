@@ -218,6 +218,24 @@ TEST_F(Refused, RanksThatContradictTheirGpus) {
   EXPECT_THAT(outcome.err, HasSubstr("m.json:5:22: error: /kernels/0/gpu: \"cpu0\" is no GPU"));
 }
 
+TEST_F(Refused, ServersBeyondAnyFabric) {
+  const Outcome outcome = fit(R"("hosts": [{"server": 999999, "gpus": [{"device": 0}]}],
+ "copies": [{"from": "server999999/gpu0", "to": "gpu1", "bytes": "64 MiB", "time": "180 us"}])",
+                              "hgx-h100+ib-ndr");
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("m.json:2:23: error: /hosts/0/server: server 999999"));
+}
+
+// A patch with a key that the fabric does not have: where the patch says it.
+TEST_F(Refused, PatchesOfKeysThatThereAreNot) {
+  const std::string patch = folder_.file("odd.json", R"({"weft": {"schema": 1}, "kind": "patch",
+ "name": "odd", "summary": "s", "use": "hgx-h100",
+ "set": {"/nope": 3}, "sources": {"": "assumed: by hand"}})");
+  const Outcome outcome = weft_cli({"topo", patch});
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("odd.json:3:19: error: /nope: unknown key"));
+}
+
 TEST_F(Refused, AlgorithmsThatNcclDoesNotHave) {
   const Outcome outcome = fit(
       R"("runs": [{"collective": "all_reduce", "ranks": 8, "algorithm": "magic", "protocol": "ll",
@@ -275,6 +293,15 @@ TEST_F(Refused, PlacesThatCannotBeWrittenBeforeAnythingIsComputed) {
   // Nothing is left of the trial.
   EXPECT_EQ(weft_cli({"run", broken, "--out", folder_.path("deep/er")}).code, kBadInput);
   EXPECT_FALSE(std::filesystem::exists(folder_.path("deep")));
+}
+
+TEST_F(Refused, HoldOutWithoutTables) {
+  const std::string box =
+      folder_.file("m.json", measurement(R"("copies": [)" + std::string(kGoodCopies) + "]"));
+  const Outcome outcome = weft_cli({"calibrate", "check", box, "--fabric", "hgx-h100"});
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("tables of collectives are left out, and the files hold none"));
 }
 
 TEST_F(Refused, KeptSizesThatWereNotMeasured) {

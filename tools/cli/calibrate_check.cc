@@ -61,9 +61,10 @@ class CalibrateCheck final : public Command {
                               : hold_out_sizes(input.machine, input.data, sizes, {});
     if (found.rows.empty()) {
       throw InputError(fmt::format(
-          "error: --leave-out {}: nothing is left to fit or to predict\n"
-          "    --keep sizes that were measured, or --leave-out the other of sizes and groups\n",
-          leave_out_));
+          "error: --leave-out {}: nothing is left to fit or to predict\n    {}\n", leave_out_,
+          input.data.tables.empty()
+              ? "rows of tables of collectives are left out, and the files hold none"
+              : "--keep sizes that were measured, or --leave-out the other of sizes and groups"));
     }
     if (!page_.empty()) write_page(input, found);
     io.out = json_ ? to_text(to_json(found)) + "\n" : text(input, found);

@@ -29,7 +29,7 @@ std::int64_t Engine::threshold(const Node& node, const PortSpec& spec) const {
 bool Engine::admit(std::uint32_t in, std::uint32_t out, const Packet& packet) {
   const Port& from = ports_[in];
   Node& node = nodes_[from.to];
-  Gate& held = gate(in, packet.traffic_class);
+  Gate& held = gate(in, packet.came);
   if (std::int64_t{held.charge} + packet.charge <= held.limit) {
     node.used += packet.charge;
     held.charge += packet.charge;
@@ -55,7 +55,7 @@ bool Engine::admit(std::uint32_t in, std::uint32_t out, const Packet& packet) {
       if (held.paused == 0) {
         held.paused = 1;
         const std::uint32_t cause = blame(in, packet.traffic_class, out, packet);
-        deferred_.push_back({in, cause, packet.traffic_class, true});
+        deferred_.push_back({in, cause, packet.came, true});
         become_eager(in);
       }
       return true;
@@ -93,7 +93,7 @@ void Engine::release(Port& port) {
 
 // A packet that the NIC discards never leaves by a port: its credit goes back at once.
 void Engine::give_back_buffer(std::uint32_t in, const Packet& packet) {
-  if (ports_[in].guard == Guard::credit) give_credit(in, class_on(in, packet), packet.charge, now_);
+  if (ports_[in].guard == Guard::credit) give_credit(in, packet.came, packet.charge, now_);
 }
 
 // What has left the switch by all ports until then, but for one that is in the middle of it.
@@ -265,8 +265,8 @@ bool Engine::take_credit(std::uint32_t p, std::uint8_t c, std::uint32_t charge, 
   far.starved = 1;
   port.held |= bit(c);
   ++stats_[p].stalls;
+  feed(p, c);  // before the ports of the far node, which may have this one go on
   become_eager(p);
-  feed(p, c);
   return false;
 }
 

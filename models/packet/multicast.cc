@@ -37,7 +37,7 @@ void Engine::replicate(std::uint32_t p, std::uint32_t k, std::uint32_t first, st
   buffer.in = p;
   buffer.left = count;
   buffer.charge = packet.charge;
-  buffer.traffic_class = class_on(p, packet);
+  buffer.traffic_class = packet.came;
   fan_out(k, first, count, take_shared(buffer), now_);
 }
 

@@ -55,6 +55,7 @@ struct alignas(64) Packet {
   std::uint8_t traffic_class;
   std::uint8_t flags;
   std::uint8_t turn = 0;            // another one of its flow, another way: flowlet, or try
+  std::uint8_t came = 0;            // class in which it came by `ingress`
   std::uint32_t telemetry = kNone;  // what switches wrote into it, of flows that ask for it
 };
 static_assert(sizeof(Packet) == 64);
@@ -97,9 +98,13 @@ struct PathHop {
   std::uint32_t port = 0;
   std::uint32_t next = 0;
   std::uint16_t count = 0;
-  bool transport = false;  // the NIC that acknowledges stands at the far end
-  bool fan = false;        // then all of the records, not any one
+  bool transport : 1 = false;   // the NIC that acknowledges stands at the far end
+  bool fan : 1 = false;         // then all of the records, not any one
+  std::uint8_t lane : 3 = 0;    // data goes by the virtual lane `lane - 1`; 0: as it came
+  std::uint8_t length : 3 = 0;  // links between switches from here on, this one included
+  std::uint8_t minimal = 0;     // the first so many of the next are minimal, the others detours
 };
+static_assert(sizeof(PathHop) == 12);
 struct Path {
   std::uint32_t first = 0;
   std::uint32_t count = 0;

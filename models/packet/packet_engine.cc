@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "sim/core/check.hpp"
-#include "sim/core/hash.hpp"
 
 namespace weft::packet {
 Engine::Engine(EngineOptions options) : options_(std::move(options)), wheel_(0, 1_us) {
@@ -215,6 +214,7 @@ void Engine::commit(std::uint32_t p, Port& port, std::uint32_t k, Time start) {
   packet.lag = static_cast<std::uint32_t>(wire.ps - head.ps);
   port.busy_until = Time{start.ps + wire.ps};
   leave_buffer(port, packet, port.busy_until);
+  packet.came = packet.traffic_class;
   packet.next = kNone;
   if (port.flight_head == kNone) {
     port.flight_head = k;
@@ -341,11 +341,16 @@ void Engine::deliver(std::uint32_t p, std::uint32_t k) {
   std::uint32_t record = hop.next;
   if (hop.count != 1) {
     if (hop.fan) return replicate(p, k, hop.next, hop.count);
-    record += choose(&hops_[hop.next], hop.count, packets_[k]);
+    record += hop.minimal != 0 ? inject(&hops_[hop.next], hop, packets_[k])
+                               : choose(&hops_[hop.next], hop.count, packets_[k]);
   }
   const std::uint32_t q = hops_[record].port;
   advance(q, now_);
   Packet& packet = packets_[k];
+  if (const std::uint32_t lane = hops_[record].lane; lane != 0 && packet.kind == Kind::data) {
+    packet.traffic_class =
+        static_cast<std::uint8_t>(flows_[packet.flow].traffic_class + (lane - 1) * options_.stride);
+  }
   packet.hop = record;
   packet.ingress = p;
   if (ports_[q].down == kCut) {
@@ -379,47 +384,11 @@ void Engine::enqueue(std::uint32_t q, std::uint32_t k) {
   port.ready |= bit(c);
   if (!port.urgent && packet.ingress != kNone && nodes_[port.from].eager > 0) {
     const std::uint32_t in = came_by(packet.ingress);
-    port.urgent = in != kNone && waited_for(in, class_on(in, packet));
+    port.urgent = in != kNone && waited_for(in, packet.came);
   }
   if (port.watched) note_queue(q, now_);
   advance(q, now_);
   if (port.urgent || wheel_.time_of(arrival_alarm(q)) == Time::never()) rearm(q);
-}
-
-std::uint32_t Engine::choose(const PathHop* records, std::uint32_t count, const Packet& packet) {
-  const Flow& flow = flows_[packet.flow];
-  if (options_.spread == Spread::backlog) {
-    std::uint32_t best = 0;
-    Time least = Time::never();
-    const auto turn = static_cast<std::uint32_t>(mix64(flow.label + packet.seq * kGolden) % count);
-    for (std::uint32_t i = 0; i < count && least.ps > 0; ++i) {
-      const std::uint32_t at = turn + i < count ? turn + i : turn + i - count;
-      const std::uint32_t p = records[at].port;
-      const Port& port = ports_[p];
-      if (port.down != 0) continue;
-      if (port.ready != 0 && port.busy_until <= now_) {
-        advance(p, now_);
-        rearm(p);
-      }
-      const std::uint32_t queued = queue(p, packet.traffic_class).charge;
-      Time wait = std::max(Time{0}, port.busy_until - now_);
-      if (queued > 0) {
-        wait += Time{static_cast<std::int64_t>(queued * static_cast<double>(port.full_time.ps) /
-                                               options_.grain)};
-      }
-      if (wait < least) {
-        least = wait;
-        best = at;
-      }
-    }
-    return best;
-  }
-  std::uint64_t label = flow.label;
-  std::uint64_t which = 0;
-  if (options_.spread == Spread::spray) which = packet.seq | std::uint64_t{packet.turn} << 32;
-  if (options_.spread == Spread::flowlet) which = packet.turn;
-  label += which * kGolden;
-  return static_cast<std::uint32_t>(mix64(label ^ (std::uint64_t{records->port} << 32)) % count);
 }
 
 // ---- time

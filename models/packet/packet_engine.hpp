@@ -115,6 +115,7 @@ struct EngineOptions {
   std::vector<std::uint32_t> weights;  // of classes 1 ..; equal when empty
   Spread spread = Spread::hash;
   Time flowlet_gap{0};
+  std::uint32_t stride = 1;  // classes of one virtual lane; the next lane's come behind them
   std::uint64_t seed = 1;
 };
 
@@ -168,6 +169,7 @@ class Engine {
   Path add_path(const std::vector<std::uint32_t>& ports, std::uint32_t transport_at = kNone);
   Path add_path(std::vector<PathHop> records, std::uint32_t first_count);
   void finish_build();
+  const PathHop& hop(std::uint32_t record) const { return hops_[record]; }
 
   std::uint32_t start(FlowSpec spec, Time now);
   std::uint32_t add_tree(TreeSpec spec);
@@ -191,7 +193,7 @@ class Engine {
   void watch(std::uint32_t port, Time window);
   const PortSeries& series(std::uint32_t port) const { return port_series_.at(port); }
   const std::map<std::uint32_t, PortSeries>& watched() const { return port_series_; }
-  // Payload that arrived, of flows that asked for it, by tag.
+  // Payload that arrived, of flows that asked for it, by account.
   const std::map<std::uint64_t, Series>& flow_series() const { return flow_series_; }
 
   std::size_t port_count() const { return ports_.size(); }
@@ -300,7 +302,6 @@ class Engine {
   void fetch_ahead();
   void deliver(std::uint32_t p, std::uint32_t k);
   void enqueue(std::uint32_t q, std::uint32_t k);
-  std::uint32_t choose(const PathHop* records, std::uint32_t count, const Packet& packet);
   Time ready_at(std::uint32_t p, std::uint8_t c) const;
   std::uint8_t pick_class(std::uint32_t p, std::uint8_t classes) const;
   void take_turn(std::uint32_t p, std::uint8_t c);
@@ -315,6 +316,11 @@ class Engine {
   void handle_control(const Event& event);
   Queue& queue(std::uint32_t p, std::uint8_t c) { return queues_[p * options_.classes + c]; }
   Gate& gate(std::uint32_t p, std::uint8_t c) { return gates_[p * options_.classes + c]; }
+
+  // choice.cc
+  std::uint32_t choose(const PathHop* records, std::uint32_t count, const Packet& packet);
+  std::uint32_t inject(const PathHop* records, const PathHop& hop, const Packet& packet);
+  std::int64_t load(std::uint32_t p);
 
   // observation.cc
   void note_queue(std::uint32_t p, Time when);
@@ -335,10 +341,6 @@ class Engine {
   bool holds_packets_of(std::uint32_t q, std::uint8_t c, std::uint32_t in,
                         std::uint32_t deepest) const;  // among the first so many
   void give_credit(std::uint32_t in, std::uint8_t c, std::uint32_t charge, Time when);
-  // In which it came by that port.
-  std::uint8_t class_on(std::uint32_t in, const Packet& packet) const {
-    return ports_[in].lanes ? flows_[packet.flow].lane : packet.traffic_class;
-  }
   // A packet is out of its switch at `end`: its credit goes back then, or the port remembers what to free.
   void leave_buffer(Port& port, const Packet& packet, Time end) {
     if (packet.ingress >= kShared) {
@@ -346,12 +348,12 @@ class Engine {
       return;
     }
     if (ports_[packet.ingress].guard == Guard::credit) {
-      give_credit(packet.ingress, class_on(packet.ingress, packet), packet.charge, end);
+      give_credit(packet.ingress, packet.came, packet.charge, end);
       return;
     }
     port.leaving_ingress = packet.ingress;
     port.leaving_charge = packet.charge;
-    port.leaving_class = packet.traffic_class;
+    port.leaving_class = packet.came;
   }
   void feed(std::uint32_t p, std::uint8_t c);
   void collect(Gate& gate, Time when);

@@ -9,6 +9,7 @@
 #include "sim/core/check.hpp"
 #include "sim/core/diagnostics.hpp"
 #include "sim/core/hash.hpp"
+#include "sim/run/packet_check.hpp"
 
 namespace weft {
 namespace {
@@ -17,18 +18,6 @@ using packet::kNone;
 
 // Alarms between two looks at the caller (progress, interrupts).
 constexpr std::uint64_t kAlarmsPerLook = 1 << 20;
-
-std::int64_t grain_of(const Fabric& fabric, const PacketSpec& spec) {
-  if (spec.grain) return spec.grain->count;
-  for (const NodeId nic : fabric.nics()) {
-    for (const LinkId l : fabric.out_links(nic)) {
-      const Link& link = fabric.link(l);
-      if (link.tier == Tier::access && fabric.laws()[link.law].payload.count > 0)
-        return fabric.laws()[link.law].payload.count;
-    }
-  }
-  return 4096;
-}
 
 std::int64_t header_of(const Fabric& fabric) {
   for (const NodeId nic : fabric.nics()) {
@@ -45,9 +34,9 @@ bool leaves_server(const Fabric& fabric, const Link& link) {
   return !from.server.valid() || !to.server.valid() || from.server != to.server;
 }
 
-// The most ports that a NIC has, as far as there are classes for them.
+// The virtual lanes of the network, or the most ports that a NIC has, as far as there are classes for them.
 std::uint8_t lanes_of(const Fabric& fabric, std::uint8_t traffic_classes) {
-  std::size_t most = 1;
+  std::size_t most = uses_lanes(fabric.routing()) ? kDragonflyLanes : 1;
   for (const NodeId nic : fabric.nics()) {
     most = std::max<std::size_t>(most, std::ranges::count_if(fabric.out_links(nic), [&](LinkId l) {
                                    return leaves_server(fabric, fabric.link(l));
@@ -70,13 +59,17 @@ packet::EngineOptions PacketNetwork::engine_options(const NetworkOptions& given)
     options.weights.push_back(
         own < spec.weights.size() ? static_cast<std::uint32_t>(spec.weights[own]) : 1);
   }
-  options.grain = static_cast<std::uint32_t>(grain_of(fabric, spec));
+  options.stride = given.traffic_classes;
+  options.grain = static_cast<std::uint32_t>(packet_grain(fabric, spec));
   options.header = static_cast<std::uint32_t>(header_of(fabric));
   options.cell = static_cast<std::uint32_t>(spec.cell.count);
   options.flowlet_gap = spec.flowlet_gap;
   options.seed = given.seed;
   switch (fabric.routing()) {
     case Routing::spray:
+    case Routing::minimal:
+    case Routing::valiant:
+    case Routing::ugal:
       options.spread = packet::Spread::spray;
       break;
     case Routing::flowlet:
@@ -92,9 +85,10 @@ PacketNetwork::PacketNetwork(const NetworkOptions& options)
     : fabric_(*options.fabric),
       spec_(*options.packet),
       cuts_(options.cuts),
+      uses_lanes_(uses_lanes(fabric_.routing())),
       traffic_classes_(options.traffic_classes),
       lanes_(lanes_of(fabric_, options.traffic_classes)),
-      grain_(grain_of(fabric_, spec_)),
+      grain_(packet_grain(fabric_, spec_)),
       header_(header_of(fabric_)),
       engine_(engine_options(options)) {
   bool ethernet = false;
@@ -118,8 +112,14 @@ bool PacketNetwork::crosses_network(LinkId id) const {
   return leaves_server(fabric_, fabric_.link(id));
 }
 
+// Whether what comes by this link is received there: the NIC at the end of the way of data.
+bool PacketNetwork::answers(LinkId l, Bound bound) const {
+  return bound == Bound::out && crosses_network(l) &&
+         fabric_.node(fabric_.link(l).to).kind == NodeKind::nic;
+}
+
 // Records of a graph of links from the node where it begins: a block per node, in order of distance.
-packet::Path PacketNetwork::add_path(const std::vector<LinkId>& links) {
+packet::Path PacketNetwork::add_path(const std::vector<LinkId>& links, Bound bound) {
   std::map<std::uint32_t, std::vector<LinkId>> out;
   std::set<std::uint32_t> heads;
   for (const LinkId l : links) {
@@ -130,14 +130,11 @@ packet::Path PacketNetwork::add_path(const std::vector<LinkId>& links) {
   bool chain = true;
   for (std::size_t i = 0; i + 1 < links.size(); ++i)
     chain = chain && fabric_.link(links[i]).to == fabric_.link(links[i + 1]).from;
-  const auto is_transport = [&](LinkId l) {
-    return crosses_network(l) && fabric_.node(fabric_.link(l).to).kind == NodeKind::nic;
-  };
   std::vector<packet::PathHop> records;
   if (chain) {
     for (std::uint32_t i = 0; i < links.size(); ++i)
       records.push_back({links[i].v, i + 1, static_cast<std::uint16_t>(i + 1 < links.size()),
-                         is_transport(links[i])});
+                         answers(links[i], bound)});
     return engine_.add_path(std::move(records), 1);
   }
   std::vector<std::uint32_t> begins;
@@ -165,7 +162,7 @@ packet::Path PacketNetwork::add_path(const std::vector<LinkId>& links) {
       const std::uint32_t to = fabric_.link(l).to.v;
       packet::PathHop& record = records[first + i];
       record.port = l.v;
-      record.transport = is_transport(l);
+      record.transport = answers(l, bound);
       if (const auto next = block.find(to); next != block.end()) {
         record.next = next->second;
         record.count = static_cast<std::uint16_t>(out[to].size());
@@ -202,17 +199,23 @@ PacketNetwork::Way PacketNetwork::make_way(std::span<const Share> shares) {
     }
     back.push_back(link.reverse);
     way.lossy = way.lossy || link.link_class == LinkClass::ethernet;
-    way.round_trip +=
-        2 * (link.delay + fabric_.node(link.to).latency) + transfer_time(Bytes{grain_}, link.rate);
   }
   for (const LinkId l : links) {
     if (engine_.spec(l.v).guard == packet::Guard::pause) way.pausable.push_back(l.v);
   }
   way.transport = !back.empty();
-  way.path = add_path(links);
+  const auto between_switches = [&](LinkId l) {
+    return fabric_.node(fabric_.link(l).from).kind == NodeKind::network_switch &&
+           fabric_.node(fabric_.link(l).to).kind == NodeKind::network_switch;
+  };
+  const bool laned = uses_lanes_ && std::ranges::any_of(links, between_switches);
+  way.path =
+      laned ? add_lane_path(links, fabric_.routing(), Bound::out) : add_path(links, Bound::out);
+  way.round_trip = round_trip_of(way.path);
   if (way.transport) {
     std::ranges::reverse(back);
-    way.back = add_path(back);
+    way.back =
+        laned ? add_lane_path(back, Routing::minimal, Bound::back) : add_path(back, Bound::back);
   }
   return way;
 }
@@ -258,6 +261,10 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
   flow.label = mix64(request.way + 1);
   flow.tag = id;
   flow.account = request.tag;
+  if (!watched_flows_.empty()) {
+    const auto watched = watched_flows_.find(request.tag);
+    if (watched != watched_flows_.end()) flow.watch = watched->second;
+  }
   slot.way = &way;
   flow.traffic_class = slot.traffic_class = request.traffic_class;
   flow.lane = static_cast<std::uint8_t>(request.traffic_class + way.lane * traffic_classes_);
@@ -269,8 +276,10 @@ FlowId PacketNetwork::start(const FlowRequest& request, Time now) {
     const bool lossy = way.lossy;
     switch (spec_.recovery) {
       case LossRecovery::automatic:
-        flow.recovery = cuts_ || (lossy && !spec_.pfc.enabled) ? packet::Recovery::go_back_n
-                                                               : packet::Recovery::none;
+        // Packets that overtake each other keep go-back-N from getting on.
+        if (cuts_ || (lossy && !spec_.pfc.enabled)) {
+          flow.recovery = uses_lanes_ ? packet::Recovery::selective : packet::Recovery::go_back_n;
+        }
         break;
       case LossRecovery::none:
         break;

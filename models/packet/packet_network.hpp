@@ -4,7 +4,8 @@
 //   Guards     PCIe, NVLink, InfiniBand and their like work with credits; Ethernet with PFC or, when that is off, by luck.
 //   Paths      A way's links in order, or a graph of them where it spreads; packets choose at every branch.
 //   Lanes      A NIC has a queue towards its host for each of its ports: classes of their own inside the server, so that a
-//              crowded port of a bond does not stop the other.
+//              crowded port of a bond does not stop the other. Between switches ways of a dragonfly change the class where they
+//              change the virtual lane (DragonflyRoutes); acknowledgements stay in class 0.
 //   Transport  Ends at the NICs: they acknowledge and ask again. Inside a server nothing is lost and nothing acknowledged.
 //   Trees      A collective in switches is one request: see SwitchTree. Its links must not lose packets.
 //   Derived    What a scenario leaves open (headroom, thresholds, credits, rates) is computed from rate, delay and grain and
@@ -26,6 +27,7 @@
 
 #include "models/packet/congestion/catalog.hpp"
 #include "models/packet/packet_engine.hpp"
+#include "sim/fabric/dragonfly_routes.hpp"
 #include "sim/fabric/fabric.hpp"
 #include "sim/run/network_model.hpp"
 #include "sim/run/packet_spec.hpp"
@@ -50,6 +52,7 @@ class PacketNetwork final : public NetworkModel {
   std::optional<QueueReport> queue_report(std::uint32_t resource) const override;
   std::vector<Setting> settings() const override;
   bool watch(std::uint32_t resource, Time every) override;
+  bool watch_flow(std::uint64_t tag, Time every) override;
   Observation observation() override;
 
   const packet::Engine& engine() const { return engine_; }
@@ -110,7 +113,12 @@ class PacketNetwork final : public NetworkModel {
   std::uint32_t connection_of(Way& way, const packet::SenderFacts& facts);
   std::uint32_t control(packet::FlowSpec& flow, Way& way, Time now);
   Way make_way(std::span<const Share> shares);
-  packet::Path add_path(const std::vector<LinkId>& links);
+  enum class Bound { out, back };  // with data, with answers
+  packet::Path add_path(const std::vector<LinkId>& links, Bound bound);
+  packet::Path add_lane_path(const std::vector<LinkId>& links, Routing routing, Bound bound);
+  bool answers(LinkId link, Bound bound) const;
+  Time round_trip_of(const packet::Path& path) const;
+  Time paused(std::uint32_t port, std::uint8_t traffic_class) const;
   bool crosses_network(LinkId link) const;
   Transport transport() const;
   void setting(std::string name, std::string value, std::string source);
@@ -121,17 +129,20 @@ class PacketNetwork final : public NetworkModel {
   const Fabric& fabric_;
   const PacketSpec& spec_;
   bool cuts_;
+  bool uses_lanes_;  // between switches
   std::uint8_t traffic_classes_, lanes_;
   std::int64_t grain_, header_;  // bytes of payload, and around it, of a packet of the NICs
   packet::Engine engine_;
   const packet::CongestionEntry* congestion_ = nullptr;
   std::set<std::pair<Bandwidth, Time>> listed_;  // whose parameters are in settings_
+  std::unique_ptr<DragonflyRoutes> dragonfly_;
   std::map<std::uint32_t, Way> ways_;
   std::map<std::pair<const SwitchTree*, std::uint8_t>, KnownTree> trees_;
   std::vector<FlowDone> done_;
   std::priority_queue<Late, std::vector<Late>, std::greater<>> late_;
   std::vector<Slot> slots_;
   std::unordered_map<std::uint64_t, FlowObserved> paused_flows_;
+  std::unordered_map<std::uint64_t, Time> watched_flows_;  // by tag
   std::vector<Connection> connections_;
   std::vector<std::uint32_t> free_slots_;
   std::vector<Setting> settings_;

@@ -14,11 +14,26 @@ bool PacketNetwork::watch(std::uint32_t resource, Time every) {
   return true;
 }
 
+bool PacketNetwork::watch_flow(std::uint64_t tag, Time every) {
+  watched_flows_[tag] = every;
+  return true;
+}
+
+// Of the virtual lane that was stopped longest.
+Time PacketNetwork::paused(std::uint32_t port, std::uint8_t traffic_class) const {
+  Time most{0};
+  for (std::uint8_t lane = 0; lane < (uses_lanes_ ? kDragonflyLanes : 1); ++lane) {
+    const auto own = static_cast<std::uint8_t>(traffic_class + lane * traffic_classes_);
+    most = std::max(most, engine_.paused(port, own));
+  }
+  return most;
+}
+
 void PacketNetwork::remember_pauses(Slot& slot) const {
   slot.paused_before.clear();
   if (engine_.pauses().empty()) return;
   for (const std::uint32_t p : slot.way->pausable)
-    slot.paused_before.push_back(engine_.paused(p, slot.traffic_class));
+    slot.paused_before.push_back(paused(p, slot.traffic_class));
 }
 
 // How long the links of its way were stopped while the flow ran.
@@ -28,7 +43,7 @@ void PacketNetwork::note_pauses(const Slot& slot) {
   FlowObserved seen;
   for (std::size_t i = 0; i < way.pausable.size(); ++i) {
     const Time before = slot.paused_before.empty() ? Time{0} : slot.paused_before[i];
-    const Time paused = engine_.paused(way.pausable[i], slot.traffic_class) - before;
+    const Time paused = this->paused(way.pausable[i], slot.traffic_class) - before;
     if (paused <= seen.paused) continue;
     seen.paused = paused;
     seen.paused_at = way.pausable[i];
@@ -57,6 +72,13 @@ Observation PacketNetwork::observation() {
       out.culprits[cause].push_back(
           {tag, static_cast<double>(count) / static_cast<double>(hitters.total())});
     }
+  }
+  for (const auto& [tag, watched] : engine_.flow_series()) {
+    packet::Series series = watched;
+    series.finish(engine_.now());
+    FlowSeries& flow = out.flow_series[tag];
+    flow.every = series.window();
+    for (std::size_t i = 0; i < series.size(); ++i) flow.bytes.push_back(series.sum(i));
   }
   for (const auto& [port, watched] : engine_.watched()) {
     packet::PortSeries series = watched;

@@ -44,7 +44,10 @@ void PacketNetwork::build(const NetworkOptions& options) {
       std::int64_t headroom = 0;
       for (const LinkId l : fabric_.out_links(NodeId{n})) {
         const packet::PortSpec& port = ports[fabric_.link(l).reverse.v];
-        if (port.guard == Guard::pause) headroom += port.headroom * options.traffic_classes;
+        if (port.guard != Guard::pause) continue;
+        const bool inner = fabric_.node(fabric_.link(l).to).kind == NodeKind::network_switch;
+        headroom += port.headroom * options.traffic_classes *
+                    (uses_lanes_ && inner ? std::int64_t{kDragonflyLanes} : 1);
       }
       const std::int64_t buffer = spec_.buffer   ? spec_.buffer->count
                                   : model.buffer ? model.buffer->count
@@ -135,7 +138,9 @@ packet::PortSpec PacketNetwork::port_spec(LinkId id) {
   const bool from_switch = fabric_.node(link.from).kind == NodeKind::network_switch;
   if (link.link_class == LinkClass::infiniband && from_switch && spec_.ecn.enabled &&
       congestion_->scheme == CongestionScheme::fecn) {
-    port.ecn.kmin = spec_.ecn.kmin ? spec_.ecn.kmin->count : port.credit / 2;
+    port.ecn.kmin = spec_.ecn.kmin   ? spec_.ecn.kmin->count
+                    : spec_.ecn.kmax ? std::min(port.credit / 2, spec_.ecn.kmax->count)
+                                     : port.credit / 2;
     port.ecn.kmax = spec_.ecn.kmax ? spec_.ecn.kmax->count : port.ecn.kmin + 1;
     port.ecn.pmax = spec_.ecn.pmax;
     port.ecn.roots = true;
@@ -146,6 +151,9 @@ packet::PortSpec PacketNetwork::port_spec(LinkId id) {
     const double scale = static_cast<double>(link.raw.bps) / 25e9;
     port.ecn.kmin =
         spec_.ecn.kmin ? spec_.ecn.kmin->count : static_cast<std::int64_t>(scale * kKminPer25G);
+    // A Kmax below the usual Kmin takes it along.
+    const bool low = spec_.ecn.kmax && !spec_.ecn.kmin && spec_.ecn.kmax->count <= port.ecn.kmin;
+    if (low) port.ecn.kmin = spec_.ecn.kmax->count * kKminPer25G / kKmaxPer25G;
     port.ecn.kmax = spec_.ecn.kmax ? spec_.ecn.kmax->count
                                    : std::max(port.ecn.kmin + 1,
                                               static_cast<std::int64_t>(scale * kKmaxPer25G));
@@ -153,7 +161,9 @@ packet::PortSpec PacketNetwork::port_spec(LinkId id) {
     setting("ECN Kmin, Kmax, Pmax",
             fmt::format("{}, {}, {}", to_text(Bytes{port.ecn.kmin}), to_text(Bytes{port.ecn.kmax}),
                         port.ecn.pmax),
-            spec_.ecn.kmin ? "given" : fmt::format("scaled to {}", to_text(link.raw)));
+            spec_.ecn.kmin ? "given"
+            : low          ? "Kmin a quarter of Kmax"
+                           : fmt::format("scaled to {}", to_text(link.raw)));
   }
   return port;
 }

@@ -57,7 +57,7 @@ std::uint32_t Engine::start(FlowSpec spec, Time now) {
   flow.pulled = spec.pulled > 0 || spec.waits;
   flow.granted = spec.pulled;
   if (spec.watch.ps > 0)
-    flow.series = &flow_series_.insert_or_assign(spec.tag, Series(spec.watch)).first->second;
+    flow.series = &flow_series_.try_emplace(spec.account, Series(spec.watch)).first->second;
   flow.tell_left = spec.tell_left;
   // Ports that share the packets of one flow must not take them ahead of each other.
   flow.prompt = flow.tell_left || flow.path.count > 1;
@@ -225,7 +225,7 @@ std::uint32_t Engine::next_packet(std::uint32_t p, std::uint8_t c, Time start) {
     packet.bytes = seq + 1 == flow.packets ? flow.last_bytes : options_.grain;
     packet.charge = charge_of(packet.bytes);
     packet.kind = Kind::data;
-    packet.traffic_class = c;
+    packet.traffic_class = packet.came = c;
     packet.flags = seq + 1 == flow.packets ? kLast : 0;
     if (options_.spread == Spread::flowlet && start - flow.last_sent > options_.flowlet_gap)
       ++flow.turn;

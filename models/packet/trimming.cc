@@ -19,7 +19,7 @@ bool Engine::trim(std::uint32_t in, std::uint32_t out, std::uint32_t k) {
   if (!nodes_[ports_[in].to].trims || packet.kind != Kind::data) return false;
   const Packet whole = packet;
   packet.kind = Kind::trimmed;
-  packet.traffic_class = 0;
+  packet.traffic_class = packet.came = 0;
   packet.bytes = packet.lag = 0;
   packet.charge = charge_of(0);
   if (!admit(in, out, packet)) {

@@ -13,7 +13,8 @@
 // Weak spots.      Nodes and cables whose loss alone leaves GPUs without any way to other GPUs.
 // Dependency cycle. Links that wait for each other in a circle when each holds data that must go on to the next, under the
 //                  shortest ways of NetworkRoutes over all equal next hops. Lossless fabrics with such a cycle can deadlock
-//                  (Dally and Seitz, IEEE Trans. Comput. 1987); up/down ways in a Clos have none.
+//                  (Dally and Seitz, IEEE Trans. Comput. 1987); up/down ways in a Clos have none, nor have those of a
+//                  dragonfly that use lanes (DragonflyRoutes).
 #pragma once
 
 #include <array>

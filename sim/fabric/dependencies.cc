@@ -176,6 +176,7 @@ class Dependencies {
 
 DependencyCycle find_dependency_cycle(const Fabric& fabric, NetworkRoutes& routes) {
   DependencyCycle out;
+  if (uses_lanes(fabric.routing())) return out;  // lanes and links come in one order on every way
   Dependencies dependencies(fabric, routes);
   if (dependencies.steps() > DependencyCycle::kMostSteps) {
     out.searched = false;

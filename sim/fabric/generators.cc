@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/fabric/dragonfly_routes.hpp"
+
 namespace weft {
 namespace {
 
@@ -67,6 +69,11 @@ class Planner {
                  fmt::format("the generator \"{}\" does not use \"{}\"", write_config(g).text, key),
                  "remove the key");
     };
+    if (uses_lanes(spec_.routing) && !dragonfly) {
+      out_.error(spec_.place, spec_.pointer + "/routing",
+                 fmt::format("\"{}\" is of dragonflies", write_config(spec_.routing).text),
+                 "use single, ecmp, flowlet, spray or adaptive");
+    }
     check("oversubscription", spec_.oversubscription != 1, clos);
     check("tiers", spec_.tiers.has_value(), clos);
     check("hosts_per_leaf", spec_.hosts_per_leaf.has_value(), clos);

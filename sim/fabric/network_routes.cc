@@ -78,6 +78,7 @@ const std::vector<std::uint16_t>& NetworkRoutes::distances(NodeId leaf) {
 
 bool NetworkRoutes::append(NodeId from, NodeId to, std::uint32_t nic, std::uint64_t label,
                            Routing routing, Route& out) {
+  if (uses_lanes(routing)) return append_lanes(from, to, label, routing, out);
   const std::vector<std::uint16_t>& field = distances(to);
   std::uint32_t at = fabric_.node(from).index;
   if (field[at] == kFar) return false;
@@ -110,6 +111,50 @@ bool NetworkRoutes::append(NodeId from, NodeId to, std::uint32_t nic, std::uint6
     }
   }
   return true;
+}
+
+bool NetworkRoutes::append_lanes(NodeId from, NodeId to, std::uint64_t label, Routing routing,
+                                 Route& out) {
+  if (from == to) return true;
+  if (!dragonfly_) dragonfly_ = std::make_unique<DragonflyRoutes>(fabric_);
+  const LaneWays ways =
+      dragonfly_->find(from, to, routing, [this](LinkId l) { return !is_down(l); });
+  if (ways.first == 0) return false;
+  // What of the flow comes to each record: blocks are evenly divided, those of the source half to minimal ways.
+  std::vector<double> part(ways.hops.size(), 0);
+  std::vector<std::uint32_t> order;
+  const auto divide = [&](std::uint32_t first, std::uint32_t count, double whole) {
+    for (std::uint32_t i = first; i < first + count; ++i) {
+      if (part[i] == 0) order.push_back(i);
+      part[i] += whole / count;
+    }
+  };
+  const std::uint32_t detours = ways.first - ways.minimal;
+  const double half = ways.minimal > 0 && detours > 0 ? 0.5 : 1;
+  if (ways.minimal > 0) divide(0, ways.minimal, half);
+  if (detours > 0) divide(ways.minimal, detours, half);
+  // Longest first: then all of a record is known before it is handed on.
+  std::map<std::uint32_t, double> load;
+  for (std::uint8_t length = 2 * kDragonflyLanes; length > 0; --length) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const LaneHop hop = ways.hops[order[i]];
+      if (hop.length != length) continue;
+      load[hop.link.v] += part[order[i]];
+      if (hop.count > 0) divide(hop.next, hop.count, part[order[i]]);
+    }
+  }
+  for (const auto& [link, weight] : load) out.shares.push_back({link, weight});
+  // Shown, and taken for the latency: a minimal way where there is one.
+  const std::uint32_t shown = ways.minimal > 0 ? ways.minimal : ways.first;
+  std::uint32_t at = static_cast<std::uint32_t>(mix64(label) % shown);
+  while (true) {
+    const LaneHop& hop = ways.hops[at];
+    const Link& link = fabric_.link(hop.link);
+    out.hops.push_back(hop.link);
+    out.latency += link.delay + fabric_.node(link.to).latency;
+    if (hop.count == 0) return true;
+    at = hop.next + static_cast<std::uint32_t>(mix64(label ^ std::uint64_t{at} << 32) % hop.count);
+  }
 }
 
 Time NetworkRoutes::latency(NodeId from, NodeId to) {

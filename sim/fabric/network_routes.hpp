@@ -7,14 +7,18 @@
 //              cables down are taken as they are up, and shifts do not collide
 //   ecmp       by hash of the flow's label and the switch
 //   flowlet, spray, adaptive   evenly over all equal next hops (what they tend to at flow level; packets differ)
+//   minimal, valiant, ugal     of a dragonfly, see dragonfly_routes.hpp; evenly over the ways of each, ugal half and half: what
+//              its packets choose depends on queues
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "sim/fabric/dragonfly_routes.hpp"
 #include "sim/fabric/route.hpp"
 
 namespace weft {
@@ -64,6 +68,7 @@ class NetworkRoutes {
     return field[hop.to] == closer && !is_down(hop.link);
   }
   void spread(std::uint32_t from, NodeId leaf, Route& out);
+  bool append_lanes(NodeId from, NodeId to, std::uint64_t label, Routing routing, Route& out);
 
   const Fabric& fabric_;
   std::vector<Hop> out_;  // links between switches, by switch
@@ -73,6 +78,7 @@ class NetworkRoutes {
   std::map<std::uint64_t, std::vector<Share>> spread_;  // (from, to) -> shares
   std::unordered_map<std::uint64_t, Time> latency_;     // (from, to)
   std::size_t spread_size_ = 0;
+  std::unique_ptr<DragonflyRoutes> dragonfly_;
   std::vector<std::uint8_t> down_;
   bool any_down_ = false;
 };

@@ -359,14 +359,17 @@ constexpr auto enum_names(Generator) {
                                              {explicit_list, "explicit"}}};
 }
 
-enum class Routing { single, ecmp, flowlet, spray, adaptive };
+enum class Routing { single, ecmp, flowlet, spray, adaptive, minimal, valiant, ugal };
 constexpr auto enum_names(Routing) {
   using enum Routing;
-  return std::array<EnumName<Routing>, 5>{{{single, "single"},
+  return std::array<EnumName<Routing>, 8>{{{single, "single"},
                                            {ecmp, "ecmp"},
                                            {flowlet, "flowlet"},
                                            {spray, "spray"},
-                                           {adaptive, "adaptive"}}};
+                                           {adaptive, "adaptive"},
+                                           {minimal, "minimal"},
+                                           {valiant, "valiant"},
+                                           {ugal, "ugal"}}};
 }
 
 struct CableEntry {
@@ -405,7 +408,9 @@ struct NetworkSpec {
     v("link_global", link_global, "dragonfly: cable between groups");
     v("oversubscription", oversubscription, "host bandwidth of a leaf over its uplink bandwidth",
       between(0.01, 1000));
-    v("routing", routing, "how a flow chooses among equal paths");
+    v("routing", routing,
+      "how a flow chooses among equal paths; of a dragonfly also minimal, valiant and ugal, which "
+      "use virtual lanes");
     v("tiers", tiers, "switch levels: 1, 2 or 3", between(1, 3));
     v("hosts_per_leaf", hosts_per_leaf, "NIC ports per leaf", between(1, 4096));
     v("spines", spines, "leaf-spine: number of spines", between(1, 4096));

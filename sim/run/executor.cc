@@ -48,6 +48,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
   }
   std::ranges::stable_sort(changes_, {}, &ScheduledChange::when);
   WEFT_CHECK(unfinished_ > 0, jobs_.size());
+  const bool endless = unfinished_ < jobs_.size();
 
   std::vector<FlowDone> arrived;
   std::size_t changed = 0, rerouted = 0;
@@ -104,6 +105,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
     }
     for (; rerouted < reroutes.size() && reroutes[rerouted].when == now; ++rerouted, ++events_)
       reroute(reroutes[rerouted], now);
+    settled_ = !endless && changed == changes_.size() && rerouted == reroutes.size();
     settle(now);
     while (queue_.next_time() == now) {
       const Event event = queue_.pop();
@@ -266,6 +268,10 @@ void Executor::settle(Time now) {
     const OpId done = finished_[i];
     operations_[done].finished = now;
     fingerprint_.add(done.v).add(now);
+    if (skip)
+      iteration_print_ =
+          mix64(iteration_print_ + mix64(done.v) +
+                static_cast<std::uint64_t>((now - iteration_start_[job_of_[done.v]]).ps));
     ++events_;
     for (std::uint32_t e = workload_.operations[done].first_edge; e != Operation::kNoEdge;
          e = workload_.edges[e].next) {
@@ -280,11 +286,24 @@ void Executor::settle(Time now) {
   finished_.clear();
 }
 
+// Returns when the last iteration of those that are skipped has ended.
+Time Executor::skip_iterations(std::uint32_t j, Time now) {
+  const Time took = times_[j].iterations.back();
+  const Skip rest =
+      skip(j, std::exchange(iteration_print_, 0), took, jobs_[j].iterations - done_[j]);
+  if (rest.iterations == 0) return now;
+  times_[j].iterations.insert(times_[j].iterations.end(), rest.iterations, rest.each);
+  done_[j] += rest.iterations;
+  return times_[j].finished = now + static_cast<std::int64_t>(rest.iterations) * rest.each;
+}
+
 void Executor::finish_job(std::uint32_t j, Time now) {
   times_[j].iterations.push_back(now - iteration_start_[j]);
   times_[j].finished = now;
   ++done_[j];
   const ExecutorJob& job = jobs_[j];
+  simulated_ = std::max(simulated_, now);
+  if (skip && settled_ && unfinished_ == 1 && !job.until_end) now = skip_iterations(j, now);
   if (job.until_end && done_[j] >= kMostEndless) {
     throw LimitReached(fmt::format(
         "a job that repeats until the end has run {} times and the end is not in sight at {}",

@@ -58,6 +58,15 @@ class Executor {
   // Called now and then with the simulated time; a thrown exception ends the run.
   std::function<void(Time now, std::uint64_t events)> progress;
 
+  // Called when an iteration of the only job left has ended while no link changes any more, with a fingerprint of when its
+  // operations ended and the number of iterations to come: how many of these are taken to last so long each, without being run.
+  struct Skip {
+    std::uint32_t iterations = 0;
+    Time each{0};
+  };
+  std::function<Skip(std::uint32_t job, std::uint64_t fingerprint, Time took, std::uint32_t left)>
+      skip;
+
   // Called when the network has come to `next_look` and before anything else happens then; returns when to look again.
   std::function<Time(Time now)> look;
   Time next_look = Time::never();
@@ -67,6 +76,7 @@ class Executor {
            std::vector<Rerouting> reroutes = {});
 
   Time makespan() const { return makespan_; }
+  Time simulated() const { return simulated_; }  // the rest was skipped
   const std::vector<JobTimes>& jobs() const { return times_; }
   const OperationTimes& times(OpId op) const { return operations_[op]; }
   std::uint64_t events() const { return events_; }
@@ -85,6 +95,7 @@ class Executor {
   void reroute(const Rerouting& rerouting, Time now);
   void settle(Time now);  // what the operations in finished_ set free
   void finish_job(std::uint32_t job, Time now);
+  Time skip_iterations(std::uint32_t job, Time now);
   bool only_endless_left() const { return unfinished_ == 0; }
 
   Workload& workload_;
@@ -117,7 +128,9 @@ class Executor {
   std::uint64_t stamp_ = 0;
   EventQueue<> queue_;
   Fingerprint fingerprint_;
-  Time makespan_{0};
+  std::uint64_t iteration_print_ = 0;  // of the running iteration, when somebody wants it
+  bool settled_ = false;               // no link changes any more, and no job repeats until the end
+  Time makespan_{0}, simulated_{0};
   std::uint64_t events_ = 0;
   std::size_t unfinished_ = 0;  // jobs that end by themselves
 };

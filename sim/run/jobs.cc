@@ -10,11 +10,13 @@
 #include "sim/core/hash.hpp"
 #include "sim/core/random.hpp"
 #include "sim/core/text.hpp"
+#include "sim/run/packet_check.hpp"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kMostFlows = 20'000'000;
+constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15ULL;  // 2^64 over the golden ratio
 
 }  // namespace
 
@@ -27,6 +29,8 @@ void JobBuilder::build() {
 
 void JobBuilder::plan() {
   check_library();
+  check_packet_level(fabric_, scenario_, out_);
+  out_.throw_if_errors();
   apply_faults();
   Placement placement(fabric_, static_cast<std::uint64_t>(scenario_.seed));
   for (const JobSpec& spec : scenario_.jobs) add_job(spec, placement);
@@ -380,6 +384,7 @@ void JobBuilder::add_p2p(const JobSpec& spec, JobPlan& job) {
   options.via = spec.p2p->via;
   options.peer_access = spec.p2p->peer_access;
   options.copy_call = true;
+  options.hash = (jobs_.size() - 1) * kGolden;
   options.routing = fabric_.routing();
   job.ranks = 2;
   for (const auto& [from, to] : {std::pair{*src, *dst}, std::pair{*dst, *src}}) {
@@ -408,8 +413,8 @@ bool JobBuilder::add_flow(const JobSpec& spec, JobPlan& job, NodeId src, NodeId 
   }
   TransferOptions options;
   options.routing = fabric_.routing();
-  const std::uint64_t label =
-      mix64(static_cast<std::uint64_t>(scenario_.seed) * 0x9e3779b97f4a7c15ULL + job.flows.size());
+  const std::uint64_t label = mix64(static_cast<std::uint64_t>(scenario_.seed) * kGolden +
+                                    (std::uint64_t{jobs_.size() - 1} << 32) + job.flows.size());
   const std::int64_t pairs = spec.queue_pairs.value_or(1);
   FlowPlan flow;
   std::vector<OpId> ends;
@@ -463,6 +468,11 @@ void JobBuilder::add_pattern(const JobSpec& spec, JobPlan& job, Placement& place
   const auto send = [&](std::uint32_t a, std::uint32_t b) {
     return add_flow(spec, job, (*gpus)[a], (*gpus)[b], *spec.size, {});
   };
+  const auto stride = static_cast<std::uint32_t>(spec.group_stride % n);
+  if (stride == 0) {
+    return error(spec.place, spec.pointer + "/group_stride",
+                 "each would send to itself: a multiple of the number of GPUs");
+  }
   switch (*spec.pattern) {
     case Pattern::permutation: {
       const auto to = random.cyclic_permutation(n);
@@ -490,7 +500,7 @@ void JobBuilder::add_pattern(const JobSpec& spec, JobPlan& job, Placement& place
       break;
     case Pattern::ring:
       for (std::uint32_t i = 0; i < n; ++i) {
-        if (!send(i, (i + 1) % n)) return;
+        if (!send(i, (i + stride) % n)) return;
       }
       break;
   }

@@ -128,6 +128,8 @@ class NetworkModel {
 
   // Records a resource in windows of so long; before the run. False: this model cannot.
   virtual bool watch(std::uint32_t /*resource*/, Time /*every*/) { return false; }
+  // Records what arrives of the flows of this tag, likewise.
+  virtual bool watch_flow(std::uint64_t /*tag*/, Time /*every*/) { return false; }
   // What was seen, after the run.
   virtual Observation observation() { return {}; }
 };

@@ -41,11 +41,21 @@ struct LinkSeries {
   std::vector<double> paused;                  // share of the time that PFC stopped it
 };
 
+// What arrived of a flow, likewise.
+struct FlowSeries {
+  Time every{0};
+  std::vector<double> bytes;
+
+  // Adds another one, in windows of the longer of the two; lengths are a power of 2 apart.
+  void merge(FlowSeries other);
+};
+
 struct Observation {
   std::unordered_map<std::uint64_t, FlowObserved> flows;      // those that something happened to
   std::vector<PauseEdge> pauses;                              // by paused link, then cause
   std::map<std::uint32_t, std::vector<QueueShare>> culprits;  // by cause, the largest share first
   std::map<std::uint32_t, LinkSeries> series;                 // of watched links
+  std::map<std::uint64_t, FlowSeries> flow_series;            // of watched flows, by tag
 };
 
 }  // namespace weft

@@ -83,6 +83,34 @@ std::vector<LinkId> watched_links(const Fabric& fabric, const Scenario& scenario
   return select_links(fabric, *wanted, out);
 }
 
+void watch_flows(const JobBuilder& builder, const Scenario& scenario, NetworkModel& network,
+                 Diagnostics& out) {
+  const std::optional<ObserveFlows>& wanted = scenario.observe.flows;
+  if (!wanted) return;
+  if (scenario.fidelity != Fidelity::packet) {
+    return out.error(wanted->place, wanted->pointer,
+                     "the rates of single flows over time are of the packet level",
+                     "use \"fidelity\": \"packet\"; \"links\" records links at fluid level too");
+  }
+  std::vector<const FlowPlan*> chosen;
+  for (const JobPlan& job : builder.jobs()) {
+    for (const FlowPlan& flow : job.flows) {
+      if (glob_match(wanted->select, flow.id)) chosen.push_back(&flow);
+    }
+  }
+  if (chosen.empty()) {
+    return out.error(wanted->place, wanted->pointer + "/select",
+                     fmt::format("no flow is named \"{}\"", wanted->select),
+                     "copies, flows and patterns have flows, named JOB/NUMBER");
+  }
+  keep_most(chosen, static_cast<std::size_t>(wanted->top),
+            [](const FlowPlan* flow) { return flow->size; });
+  for (const FlowPlan* flow : chosen) {
+    for (std::uint32_t i = flow->first.v; i <= flow->last.v; ++i)
+      network.watch_flow(i, wanted->every);
+  }
+}
+
 Time LinkSampler::look(Time now) {
   take();
   last_ = now;
@@ -195,8 +223,22 @@ std::vector<NamedShare> Observer::names_of(std::uint32_t cause) const {
   return out;
 }
 
+// The parts of a flow together.
+void Observer::add_flow_series(ObservedReport& out) const {
+  for (const JobPlan& job : builder_.jobs()) {
+    for (const FlowPlan& flow : job.flows) {
+      FlowSeries sum;
+      const auto last = seen_.flow_series.upper_bound(flow.last.v);
+      for (auto at = seen_.flow_series.lower_bound(flow.first.v); at != last; ++at)
+        sum.merge(at->second);
+      if (!sum.bytes.empty()) out.flow_series.push_back({flow.id, std::move(sum)});
+    }
+  }
+}
+
 ObservedReport Observer::report(std::size_t top) const {
   ObservedReport out;
+  if (!seen_.flow_series.empty()) add_flow_series(out);
   for (const auto& [link, series] : seen_.series)
     out.series.push_back({fabric_.name(LinkId{link}), series});
   const auto far_end = [&](std::uint32_t link) {

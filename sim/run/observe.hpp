@@ -18,6 +18,10 @@ namespace weft {
 // The links that `observe.links` selects: all of a tier ("tier:leaf-spine"), or those whose names match a pattern.
 std::vector<LinkId> watched_links(const Fabric& fabric, const Scenario& scenario, Diagnostics& out);
 
+// Has the model record the flows that `observe.flows` selects, the largest ones.
+void watch_flows(const JobBuilder& builder, const Scenario& scenario, NetworkModel& network,
+                 Diagnostics& out);
+
 // Looks at links every so often, for models that do not record by themselves. When there would be more than kMost windows, they
 // become twice as long.
 class LinkSampler {
@@ -65,6 +69,7 @@ class Observer {
  private:
   std::string name_of(std::uint64_t tag) const;
   std::vector<NamedShare> names_of(std::uint32_t cause) const;
+  void add_flow_series(ObservedReport& out) const;
   bool crosses(const FlowPlan& flow, std::uint32_t link) const;
 
   const Fabric& fabric_;

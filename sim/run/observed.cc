@@ -42,6 +42,27 @@ std::string names_text(const std::vector<NamedShare>& flows) {
 
 }  // namespace
 
+void FlowSeries::merge(FlowSeries other) {
+  if (other.bytes.empty()) return;
+  if (bytes.empty()) {
+    *this = std::move(other);
+    return;
+  }
+  const auto widen = [](FlowSeries& series) {
+    const std::size_t half = (series.bytes.size() + 1) / 2;
+    for (std::size_t i = 0; i < half; ++i) {
+      const double second = 2 * i + 1 < series.bytes.size() ? series.bytes[2 * i + 1] : 0;
+      series.bytes[i] = series.bytes[2 * i] + second;
+    }
+    series.bytes.resize(half);
+    series.every = 2 * series.every;
+  };
+  while (every < other.every) widen(*this);
+  while (other.every < every) widen(other);
+  bytes.resize(std::max(bytes.size(), other.bytes.size()), 0);
+  for (std::size_t i = 0; i < other.bytes.size(); ++i) bytes[i] += other.bytes[i];
+}
+
 Distribution distribution_of(std::vector<double> values) {
   if (values.empty()) return {};
   std::ranges::sort(values);
@@ -83,6 +104,16 @@ void add_json(const ObservedReport& observed, Json& report) {
         s.set("queue_max_bytes", numbers_json(series.windows.queue_most));
         s.set("pfc_paused", numbers_json(series.windows.paused));
       }
+      all.push(std::move(s));
+    }
+  }
+  if (!observed.flow_series.empty()) {
+    Json& all = report.set("flow_series", Json::array());
+    for (const FlowSeriesReport& series : observed.flow_series) {
+      Json s = Json::object();
+      s.set("id", series.flow);
+      s.set("every_s", series.windows.every.seconds());
+      s.set("bytes", numbers_json(series.windows.bytes));
       all.push(std::move(s));
     }
   }

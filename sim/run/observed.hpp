@@ -49,10 +49,16 @@ struct SeriesReport {
   LinkSeries windows;
 };
 
+struct FlowSeriesReport {
+  std::string flow;
+  FlowSeries windows;
+};
+
 struct ObservedReport {
   std::vector<PauseReport> pauses;
   std::vector<VictimReport> victims;
   std::vector<SeriesReport> series;
+  std::vector<FlowSeriesReport> flow_series;
   std::size_t pauses_cut = 0, victims_cut = 0;
 };
 

@@ -40,6 +40,14 @@ void check_packet(const PacketSpec& spec, const Json& packet, const std::string&
     out.error(place("ack_every"), pointer + "/ack_every",
               fmt::format("{} decides by acknowledgements", name_of(chosen)), "use 1 or more");
   }
+  if (spec.ecn.kmin && spec.ecn.kmax && *spec.ecn.kmin > *spec.ecn.kmax) {
+    const Json* ecn = packet.find("ecn");
+    const Json* kmin = ecn != nullptr ? ecn->find("kmin") : nullptr;
+    out.error(kmin != nullptr ? kmin->place : packet.place, pointer + "/ecn/kmin",
+              fmt::format("marking begins at {} and is complete at {} already",
+                          to_text(*spec.ecn.kmin), to_text(*spec.ecn.kmax)),
+              "kmin is at most kmax");
+  }
   if (spec.congestion.fecn &&
       spec.congestion.fecn->least.value_or(0) > spec.congestion.fecn->limit.value_or(kFecnLimit)) {
     out.error(place("fecn"), pointer + "/fecn/least",
@@ -51,6 +59,10 @@ void check_packet(const PacketSpec& spec, const Json& packet, const std::string&
     out.error(place("window"), pointer + "/window",
               "without acknowledgements nobody knows what is under way",
               "set \"ack_every\" to 1 or more, or leave it out");
+  }
+  if (chosen == receiver && spec.window) {
+    out.error(place("window"), pointer + "/window", "the receiver says how much is under way",
+              "leave it out; \"receiver\": {\"initial_window\": 8} is what a flow begins with");
   }
   if (chosen == receiver && spec.recovery == LossRecovery::go_back_n) {
     out.error(place("recovery"), pointer + "/recovery",

@@ -54,6 +54,13 @@ Json to_json(const JobReport& job) {
       groups.push(std::move(g));
     }
   }
+  if (job.fast_forward) {
+    Json& rest = out.set("fast_forward", Json::object());
+    rest.set("simulated", std::uint64_t{job.fast_forward->simulated});
+    rest.set("skipped", std::uint64_t{job.fast_forward->skipped});
+    rest.set("iteration_s", job.fast_forward->each.seconds());
+    rest.set("bound_s", job.fast_forward->bound.seconds());
+  }
   if (!job.notes.empty()) {
     Json& notes = out.set("notes", Json::array());
     for (const std::string& note : job.notes) notes.push(note);

@@ -14,6 +14,7 @@
 #include "sim/fabric/fabric.hpp"
 #include "sim/run/network_model.hpp"
 #include "sim/run/observed.hpp"
+#include "sim/run/repeat_memory.hpp"
 
 namespace weft {
 
@@ -36,6 +37,7 @@ struct JobReport {
   double mean_rate_gbs = 0, least_rate_gbs = 0;  // of single flows
   Distribution completion_s, slowdown;           // of single flows
   std::vector<GroupReport> groups;               // more than one group
+  std::optional<FastForward> fast_forward;       // of iterations that repeat
   std::vector<std::string> notes;                // "group of one: no traffic"
   // Of training and inference: the keys of their own, and the same as lines for people.
   Json details;

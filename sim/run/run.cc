@@ -10,6 +10,8 @@
 
 #include "sim/run/jobs.hpp"
 #include "sim/run/observe.hpp"
+#include "sim/run/packet_check.hpp"
+#include "sim/run/repeat_memory.hpp"
 
 namespace weft {
 namespace {
@@ -50,6 +52,8 @@ class Run {
     const std::vector<Bandwidth> capacities = fabric_.capacities();
     network_ = context_.make_network(scenario_.fidelity, capacities, with);
     Executor executor(builder_.workload(), *network_);
+    watch_flows(builder_, scenario_, *network_, out_);
+    out_.throw_if_errors();
     std::optional<LinkSampler> sampler;
     if (!watched_.empty()) {
       const Time every = scenario_.observe.links->every;
@@ -64,9 +68,19 @@ class Run {
     executor.progress = context_.progress;
     std::vector<ExecutorJob> jobs;
     for (const JobPlan& job : builder_.jobs()) jobs.push_back(job.run);
+    if (scenario_.fidelity == Fidelity::packet)
+      refuse_endless_work(builder_.workload(), jobs,
+                          packet_grain(fabric_, scenario_.models.packet));
+    repeats_.emplace(*network_, fabric_.link_count());
+    if (scenario_.models.repeat_memory) {
+      executor.skip = [this](std::uint32_t job, std::uint64_t print, Time took,
+                             std::uint32_t left) {
+        return repeats_->ended(job, print, took, left);
+      };
+    }
     executor.run(jobs, builder_.changes(), builder_.reroutes());
     Observation seen = network_->observation();
-    if (sampler) seen.series = sampler->finish(executor.makespan());
+    if (sampler) seen.series = sampler->finish(executor.simulated());
     Report report = make_report(executor, std::move(seen));
     if (context_.show && !with.hypothetical) {
       context_.show({fabric_, builder_.workload(), executor, *network_, builder_.jobs(),
@@ -112,7 +126,7 @@ class Run {
     report.fingerprint = executor.fingerprint();
     report.time_s = executor.makespan().seconds();
     report.events = executor.events() + network_->counters().events;
-    report.network = network_->counters();
+    report.network = repeats_->counters();
     report.settings = network_->settings();
     report.evidence = count_evidence(scenario_.document);
     report.effective = scenario_.document;
@@ -139,6 +153,11 @@ class Run {
       if (scenario_.nccl && problem.pointer.starts_with(scenario_.nccl->pointer))
         report.warnings.push_back({"nccl", problem.pointer + ": " + problem.fact});
     }
+    for (const Problem& problem : out_.problems()) {
+      if (problem.severity == Problem::Severity::warning &&
+          problem.pointer.starts_with("/models/packet"))
+        report.warnings.push_back({"packet", problem.pointer + ": " + problem.fact});
+    }
     const bool alone = std::ranges::any_of(
         scenario_.jobs, [](const JobSpec& job) { return job.inference.has_value(); });
     if (network_traffic_ <= 0 && !alone) {
@@ -162,6 +181,20 @@ class Run {
     job.start_s = times.started.seconds();
     job.finish_s = times.finished.seconds();
     job.notes = meta.notes;
+    if (const auto& rest = repeats_->result(); rest && rest->job == j) {
+      job.fast_forward = rest;
+      job.notes.push_back(fmt::format(
+          "{} of {} iterations were not run: {} (repeat_memory); flows and series are of those "
+          "that "
+          "were",
+          rest->skipped, job.iterations,
+          rest->bound.ps == 0
+              ? std::string("the last ones were the same")
+              : fmt::format(
+                    "the last ones differed by at most {} from {}, which puts the end {} off at "
+                    "most",
+                    to_text(rest->deviation), to_text(rest->each), to_text(rest->bound))));
+    }
     for (const Time iteration : times.iterations)
       job.time_s += iteration.seconds() / static_cast<double>(times.iterations.size());
     if (spec.collective) {
@@ -221,7 +254,7 @@ class Run {
     LinkId bound_link;
     const double time = executor.makespan().seconds();
     for (std::uint32_t l = 0; l < fabric_.link_count(); ++l) {
-      const double bytes = network_->carried_bytes(builder_.representative(l));
+      const double bytes = repeats_->carried_bytes(builder_.representative(l));
       if (bytes <= 0) continue;
       network_traffic_ += bytes;
       const Link& link = fabric_.link(LinkId{l});
@@ -246,7 +279,7 @@ class Run {
       const Link& link = fabric_.link(used[i].link);
       report.links.push_back({fabric_.name(used[i].link), write_config(link.link_class).text,
                               write_config(link.tier).text, used[i].bytes, used[i].utilisation,
-                              network_->queue_report(used[i].link.v)});
+                              repeats_->queue_report(used[i].link.v)});
     }
     report.links_cut = used.size() - top;
     for (const auto& [key, utilisation] : tiers) {
@@ -303,10 +336,11 @@ class Run {
   const Fabric& planned_on_;
   const Scenario& scenario_;
   const RunContext& context_;
-  const Diagnostics& out_;
+  Diagnostics& out_;
   JobBuilder builder_;
   std::vector<LinkId> watched_;
   std::unique_ptr<NetworkModel> network_;
+  std::optional<RepeatMemory> repeats_;
   double network_traffic_ = 0;
 };
 

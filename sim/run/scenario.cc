@@ -139,7 +139,7 @@ void check_job(const JobSpec& job, const FabricSpec&, Diagnostics& out) {
               "only flows and patterns are split over queue pairs",
               "leave it out; \"channels\" splits a collective");
   }
-  if (job.group_stride != 1 && !job.group_size) {
+  if (job.group_stride != 1 && !job.group_size && job.pattern != Pattern::ring) {
     out.error(job.place, job.pointer + "/group_stride", "there are no groups",
               "add \"group_size\"");
   }

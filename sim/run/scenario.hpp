@@ -157,7 +157,9 @@ struct JobSpec {
     v("group_size", group_size,
       "splits the GPUs into groups that run the collective at the same time",
       between(1, 10'000'000));
-    v("group_stride", group_stride, "ranks of a group are this far apart", between(1, 10'000'000));
+    v("group_stride", group_stride,
+      "ranks of a group, or those that send to each other in a ring pattern, are this far apart",
+      between(1, 10'000'000));
     v("p2p", p2p, "one copy");
     v("flows", flows, "explicit traffic");
     v("pattern", pattern, "traffic among the job's GPUs, `size` each");
@@ -231,14 +233,32 @@ struct ObserveLinks {
   }
 };
 
+// The rates of flows over time.
+struct ObserveFlows {
+  std::string select = "*";
+  Time every = 1_ms;
+  std::int64_t top = 8;
+  Place place;
+  std::string pointer;
+  template <class V>
+  void visit(V&& v) {
+    v("select", select, "flows by a pattern of names (\"job/3\", \"victim/*\")", not_empty);
+    v("every", every, "length of a window; doubles when there would be more than 4096", positive,
+      at_most(kLatest));
+    v("top", top, "of those the so many largest", between(1, 1000));
+  }
+};
+
 struct ObserveSpec {
   std::optional<ObserveLinks> links;
+  std::optional<ObserveFlows> flows;
   Json baseline, trace;
   bool critical_path = false;
   std::int64_t top = 20;
   template <class V>
   void visit(V&& v) {
     v("links", links, "bytes, queues and pauses of links over time");
+    v("flows", flows, "packet level: rates of flows over time");
     v("critical_path", critical_path, "the chain of operations that set the time");
     v("top", top, "most links and flows in the report", between(0, 10'000'000));
     v("baseline", baseline, "also run without faults or alone", NotYet{"baselines; use --what-if"});
@@ -264,7 +284,7 @@ struct ModelsSpec {
   CollectiveCosts collective;
   bool merge_classes = true, remember_repeats = true, fold = true;
   PacketSpec packet;
-  Json repeat_memory;
+  bool repeat_memory = false;
   template <class V>
   void visit(V&& v) {
     v("collective", collective, "software costs of collectives");
@@ -272,8 +292,9 @@ struct ModelsSpec {
     v("remember_repeats", remember_repeats, "fluid: the same set of flows is solved once");
     v("fold", fold, "replicas of a model that do the same share a timeline");
     v("packet", packet, "packet level: queues, flow control, senders");
-    v("repeat_memory", repeat_memory, "fast-forward of repeating patterns",
-      NotYet{"fast-forward of repeating patterns"});
+    v("repeat_memory", repeat_memory,
+      "the last job that runs is not simulated further once its iterations take equally long; the "
+      "report says what that may be off by");
   }
 };
 

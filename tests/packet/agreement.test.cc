@@ -17,6 +17,12 @@ std::pair<std::uint64_t, std::uint64_t> seeds() {
   return {first, count};
 }
 
+// A port that was found to lack credit while its past was made up let another class go first.
+TEST(PacketEngine, AgreesWhereALackOfCreditIsFoundLate) {
+  const Plan plan = random_plan(6112);
+  EXPECT_EQ(differences(run_engine(plan), run_reference(plan)), "");
+}
+
 TEST(PacketEngine, AgreesWithTheNaiveOneOnRandomNetworks) {
   const auto [first, count] = seeds();
   std::size_t ended = 0, pauses = 0, stalls = 0, drops = 0, marks = 0, retransmitted = 0;

@@ -18,11 +18,12 @@ using packet::Spread;
 
 class Drawer {
  public:
-  explicit Drawer(std::uint64_t seed) : luck_(seed, "packet plan") {}
+  explicit Drawer(std::uint64_t seed) : luck_(seed, "packet plan"), lanes_(seed, "lanes") {}
 
   Plan draw() {
     draw_options();
     branching_ = luck_.chance(0.4);
+    if (branching_ && plan_.options.spread != Spread::hash && lanes_.chance(0.5)) draw_lanes();
     branching_ ? draw_leaves_and_spines() : draw_tree();
     draw_flows();
     if (luck_.chance(0.2)) draw_changes();
@@ -56,6 +57,14 @@ class Drawer {
     mixed_ = luck_.chance(0.2);
     cut_through_ = luck_.chance(0.5);
     whole_ = (options.grain + options.header + options.cell - 1) / options.cell * options.cell;
+  }
+
+  // Two lanes; some ways of a leaf are longer than others.
+  void draw_lanes() {
+    laned_ = true;
+    plan_.options.stride = 1 + static_cast<std::uint32_t>(lanes_.below(3));
+    plan_.options.classes = 1 + 2 * plan_.options.stride;
+    if (!plan_.options.weights.empty()) plan_.options.weights.resize(plan_.options.classes - 1, 2);
   }
 
   NodeSpec draw_switch() {
@@ -167,7 +176,8 @@ class Drawer {
       const std::int64_t grain = plan_.options.grain;
       spec.bytes = luck_.chance(0.05) ? 0 : between(1, grain * between(1, 150));
       if (luck_.chance(0.5)) spec.bytes = (spec.bytes + grain - 1) / grain * grain;
-      spec.traffic_class = static_cast<std::uint8_t>(between(1, plan_.options.classes - 1));
+      const std::uint32_t own = laned_ ? plan_.options.stride : plan_.options.classes - 1;
+      spec.traffic_class = static_cast<std::uint8_t>(between(1, own));
       spec.recovery = lossy ? one_of({Recovery::none, Recovery::go_back_n, Recovery::selective})
                             : one_of({Recovery::none, Recovery::none, Recovery::go_back_n});
       // Packets that overtake each other can keep go-back-N from ever getting on.
@@ -230,7 +240,7 @@ class Drawer {
   }
 
   // memory - NIC - leaf - any spine - leaf - NIC - memory
-  std::vector<PathHop> branches(const Host& a, const Host& b) const {
+  std::vector<PathHop> branches(const Host& a, const Host& b) {
     std::vector<PathHop> records;
     records.push_back({a.ports[0], 1, 1, false});
     records.push_back({a.ports[1], 2, static_cast<std::uint16_t>(spines_), false});
@@ -240,6 +250,17 @@ class Drawer {
       records.push_back({cable(b.at, s) + 1, 2 + 2 * spines_, 1, false});
     records.push_back({b.ports[1] + 1, 3 + 2 * spines_, 1, true});
     records.push_back({b.ports[0] + 1, 0, 0, false});
+    if (!laned_) return records;
+    // The first so many spines count as minimal, the others as detours.
+    if (lanes_.chance(0.7))
+      records[1].minimal = static_cast<std::uint8_t>(1 + lanes_.below(spines_ - 1));
+    for (std::uint32_t s = 0; s < spines_; ++s) {
+      const std::uint64_t length = (s < records[1].minimal ? 1 : 3) + lanes_.below(3);
+      records[2 + s].lane = 1;
+      records[2 + s].length = length & 7U;
+      records[2 + spines_ + s].lane = lanes_.chance(0.5) ? 2 : 0;
+    }
+    records[2 + 2 * spines_].lane = 1;
     return records;
   }
 
@@ -256,9 +277,9 @@ class Drawer {
     std::ranges::stable_sort(plan_.changes, {}, &PlannedChange::when);
   }
 
-  Random luck_;
+  Random luck_, lanes_;
   Plan plan_;
-  bool round_ = false, mixed_ = false, cut_through_ = false, branching_ = false;
+  bool laned_ = false, round_ = false, mixed_ = false, cut_through_ = false, branching_ = false;
   Guard guard_ = Guard::drop;
   std::int64_t whole_ = 0;  // a whole packet in a buffer
   std::vector<Host> hosts_;

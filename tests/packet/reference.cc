@@ -206,9 +206,10 @@ void Reference::transmit(Index p, Class& from) {
   port.busy_until = now_ + wire;
   push(port.busy_until, kPorts, p, kTick, p, 0);
   if (packet.ingress != kNone && ports_[packet.ingress].spec.guard == Guard::credit) {
-    push(port.busy_until, kCredits, packet.ingress, kCreditLeaves, packet.ingress,
-         packet.traffic_class, packet.charge);
+    push(port.busy_until, kCredits, packet.ingress, kCreditLeaves, packet.ingress, packet.came,
+         packet.charge);
   }
+  packet.came = packet.traffic_class;
   packet.lag = wire - head;
   push(now_ + head + port.spec.delay + port.spec.processing, kArrivals, p, kArrival, p,
        packet.traffic_class, 0, &packet);
@@ -233,7 +234,7 @@ void Reference::end(Index p) {
   if (packet.ingress == kNone) return;
   const packet::PortSpec& in = ports_[packet.ingress].spec;
   if (in.guard == Guard::credit) return;
-  Class& gate = ports_[packet.ingress].classes[packet.traffic_class];
+  Class& gate = ports_[packet.ingress].classes[packet.came];
   Node& node = nodes_[port.spec.from];
   const std::int64_t from_headroom = std::min(gate.headroom, packet.charge);
   gate.headroom -= from_headroom;
@@ -243,7 +244,7 @@ void Reference::end(Index p) {
   const std::int64_t limit = in.xoff > 0 ? in.xoff : free_share(node);
   if (gate.held_bytes - in.reserve > std::max<std::int64_t>(0, limit - in.xon)) return;
   gate.paused = false;
-  frames_.push_back({packet.ingress, packet.traffic_class, false});
+  frames_.push_back({packet.ingress, packet.came, false});
 }
 
 void Reference::change(const PlannedChange& change) {
@@ -270,8 +271,14 @@ void Reference::arrive(Index p, Packet packet) {
   const Flow& flow = flows_[packet.flow];
   const PathHop* records = packet.kind == packet::Kind::data ? flow.path.data() : flow.back.data();
   const PathHop* next = records + hop->next;
-  packet.hop = next + (hop->count == 1 ? 0 : choose(next, hop->count, packet));
+  packet.hop = next + (hop->count == 1     ? 0
+                       : hop->minimal != 0 ? inject(next, *hop, packet)
+                                           : choose(next, hop->count, packet));
   packet.ingress = p;
+  if (packet.hop->lane != 0 && packet.kind == packet::Kind::data) {
+    packet.traffic_class =
+        flow.plan->spec.traffic_class + (packet.hop->lane - 1U) * plan_.options.stride;
+  }
   const Index q = packet.hop->port;
   settle(q);
   if (ports_[p].spec.guard != Guard::credit && !admit(p, q, packet)) {
@@ -303,7 +310,7 @@ std::int64_t Reference::free_share(const Node& node) const {
 bool Reference::admit(Index in, Index out, const Packet& packet) {
   const packet::PortSpec& spec = ports_[in].spec;
   Node& node = nodes_[spec.to];
-  Class& gate = ports_[in].classes[packet.traffic_class];
+  Class& gate = ports_[in].classes[packet.came];
   const bool unlimited = node.spec.buffer == 0 && spec.xoff == 0;
   const bool counted = spec.guard != Guard::endpoint && !unlimited;
   const bool room = node.spec.buffer == 0 || node.used + packet.charge <= node.spec.buffer;
@@ -315,7 +322,7 @@ bool Reference::admit(Index in, Index out, const Packet& packet) {
     if (!fits) {
       if (gate.headroom + packet.charge > spec.headroom) return false;
       gate.headroom += packet.charge;
-      if (!std::exchange(gate.paused, true)) frames_.push_back({in, packet.traffic_class, true});
+      if (!std::exchange(gate.paused, true)) frames_.push_back({in, packet.came, true});
       return true;
     }
   } else if (counted) {
@@ -394,6 +401,22 @@ Reference::Index Reference::choose(const PathHop* first, Index count, const Pack
   }
   const std::uint64_t by = plan_.options.spread == packet::Spread::hash ? label : own;
   return static_cast<Index>(mix64(by ^ (std::uint64_t{first->port} << 32)) % count);
+}
+
+Reference::Index Reference::inject(const PathHop* first, const PathHop& hop, const Packet& packet) {
+  const std::uint64_t draw = mix64(plan_.flows[packet.flow].spec.label + packet.seq * kGolden);
+  const auto direct = static_cast<Index>(draw % hop.minimal);
+  const auto around = static_cast<Index>(hop.minimal + (draw >> 32) % (hop.count - hop.minimal));
+  if (ports_[first[direct].port].down) return around;
+  if (ports_[first[around].port].down) return direct;
+  const auto weight = [&](const PathHop& record) {
+    settle(record.port);
+    const auto& classes = ports_[record.port].classes;
+    std::int64_t queued = 0;
+    for (std::size_t c = 1; c < classes.size(); ++c) queued += classes[c].queued;
+    return queued * record.length;
+  };
+  return weight(first[direct]) <= weight(first[around]) ? direct : around;
 }
 
 // ---- numbers

@@ -7,6 +7,9 @@
 //          take turns by weight. A packet of a flow that starts here is made when its turn comes; without credit it waits.
 //          The head of a packet reaches the far end after the header (cut-through) or all of it (store and forward), plus
 //          delay and processing. At a switch that cuts through it goes on so that the wire never runs out of bits.
+//          A way may name a virtual lane: then a packet is in its class from the queue in front of that link on. Where the
+//          first of a way's next records are minimal and others detours, one of each is drawn, and the detour is taken when
+//          queue times length is larger for the minimal one.
 //          Buffer is taken when the head arrives and given back when the tail has left; so is credit, plus the way back.
 // One      credits come back; then PAUSE, XON and timeouts take effect; then ports end and begin packets, by number; then
 // instant  packets arrive, by port. Whatever is touched first ends and begins what it can at that instant.
@@ -35,7 +38,7 @@ class Reference {
     packet::Kind kind = packet::Kind::data;
     Index flow = 0, seq = 0, beyond = 0;
     std::int64_t bytes = 0, charge = 0;
-    Index traffic_class = 0;
+    Index traffic_class = 0, came = 0;  // now, and by the link to where it is queued
     bool marked = false;
     Time sent{0}, may_leave{0}, lag{0};
     const packet::PathHop* hop = nullptr;
@@ -50,7 +53,8 @@ class Reference {
     std::int64_t held_bytes = 0, headroom = 0;  // of the buffer at the far end: pause
     std::int64_t credit = 0;                    // or credit
     bool held = false, paused = false;
-    bool stalled = false, waited = false;  // credit: what is next had to wait, what was sent last had
+    bool stalled = false,
+         waited = false;  // credit: what is next had to wait, what was sent last had
   };
   struct Port {
     packet::PortSpec spec;
@@ -110,6 +114,7 @@ class Reference {
   void send_frames();
   void change(const PlannedChange& change);
   Index choose(const packet::PathHop* first, Index count, const Packet& packet);
+  Index inject(const packet::PathHop* first, const packet::PathHop& hop, const Packet& packet);
   std::int64_t free_share(const Node& node) const;
   Time wire_time(const Port& port, const Packet& packet) const;
   std::int64_t charge_of(std::int64_t bytes) const;

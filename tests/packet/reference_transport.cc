@@ -278,9 +278,7 @@ void Reference::hear(const Packet& packet) {
   list(f);
 }
 
-void Reference::again(Index packets) {
-  outcome_.counters.retransmitted += packets;
-}
+void Reference::again(Index packets) { outcome_.counters.retransmitted += packets; }
 
 void Reference::timeout(Index f) {
   Flow& flow = flows_[f];

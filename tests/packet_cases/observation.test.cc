@@ -128,5 +128,51 @@ TEST(Observation, CompletionIsComparedWithTheFlowAlone) {
   EXPECT_NEAR(report.job("victim").slowdown.p99, 1, 0.001);
 }
 
+// Seven hogs and a bystander: windows of a flow add up to its bytes; the largest flows are kept, all parts of one together.
+TEST(Observation, RatesOfFlowsAddUpToTheirBytes) {
+  const Report report = incast(
+      R"("fidelity": "packet", "observe": {"flows": {"select": "hog/*", "every": "10 us", "top": 3}})");
+  ASSERT_EQ(report.observed.flow_series.size(), 3U);
+  for (const FlowSeriesReport& series : report.observed.flow_series) {
+    EXPECT_THAT(series.flow, testing::StartsWith("hog/"));
+    EXPECT_EQ(sum(series.windows.bytes), 4e6);
+    EXPECT_EQ(series.windows.every, 10_us);
+    // No more than its host's 100 Gb/s, but for a packet at the edge of a window.
+    for (const double bytes : series.windows.bytes) EXPECT_LE(bytes, 125'000 + 4096);
+  }
+  const Report without = incast(R"("fidelity": "packet")");
+  EXPECT_EQ(without.fingerprint, report.fingerprint) << "observation changes no result";
+  EXPECT_TRUE(without.observed.flow_series.empty());
+}
+
+TEST(Observation, RatesOfFlowsAreMergedOverQueuePairsAndIterations) {
+  test::TinyOptions options;
+  options.servers = 2;
+  options.network = test::single_switch();
+  const Report report = test::run(test::fabric_from("gpu g -- 400 Gb/s, 0 ns -- nic n", options),
+                                  R"("fidelity": "packet", "observe": {"flows": {"every": "1 ns"}},
+         "workload": {"pattern": "ring", "size": "1 MB", "queue_pairs": 3, "repeat": 2})");
+  ASSERT_EQ(report.observed.flow_series.size(), 2U);
+  for (const FlowSeriesReport& series : report.observed.flow_series) {
+    EXPECT_EQ(sum(series.windows.bytes), 2e6);
+    EXPECT_LE(series.windows.bytes.size(), 4096U);
+    EXPECT_GT(series.windows.every, 30_ns) << "windows became longer";
+  }
+}
+
+TEST(Observation, RatesOfFlowsNeedPacketsAndANameThatExists) {
+  const auto problem = [](const std::string& members) {
+    try {
+      incast(members);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_THAT(problem(R"("observe": {"flows": {}})"), HasSubstr("/observe/flows: the rates of"));
+  EXPECT_THAT(problem(R"("fidelity": "packet", "observe": {"flows": {"select": "hig/*"}})"),
+              HasSubstr("no flow is named \"hig/*\""));
+}
+
 }  // namespace
 }  // namespace weft

@@ -21,7 +21,7 @@ double rounded(double share) { return std::round(share * 1e4) / 1e4; }
 class View {
  public:
   explicit View(const RunTrail& trail)
-      : fabric_(trail.fabric), seconds_(trail.executor.makespan().seconds()) {
+      : fabric_(trail.fabric), seconds_(trail.executor.simulated().seconds()) {
     load_.resize(fabric_.link_count());
     for (std::uint32_t l = 0; l < load_.size(); ++l) {
       const double rate = fabric_.link(LinkId{l}).rate.bytes_per_s();

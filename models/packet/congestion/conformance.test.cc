@@ -86,6 +86,18 @@ TEST_P(Congestion, RateAndWindowStayWithinBounds) {
   }
 }
 
+// DCQCN, eight CNPs 60 us apart: each cuts by alpha / 2, then one step of fast recovery takes half of the cut back, and alpha falls
+// once by its timer (both 55 us) before it rises with the next CNP.
+double after_eight_cnps(double g) {
+  double rate = 1, alpha = 1;
+  for (int i = 0; i < 8; ++i) {
+    const double cut = 1 - alpha / 2;
+    rate *= i < 7 ? (1 + cut) / 2 : cut;
+    alpha = ((1 - g) * alpha + g) * (1 - g);
+  }
+  return rate;
+}
+
 TEST_P(Congestion, EachOfItsSignalsLowersTheRate) {
   const auto after = [&](auto signal) {
     ByHand sender(entry());
@@ -96,11 +108,25 @@ TEST_P(Congestion, EachOfItsSignalsLowersTheRate) {
   };
   const Signals& signals = entry().signals;
   if (signals.cnp) {
-    EXPECT_LT(after([](ByHand& s) { s.control->on_cnp(s.now); }), 0.9);
-    EXPECT_LT(after([](ByHand& s) {
-                for (int i = 0; i < 8; ++i) s.control->on_cnp(s.now += 60_us);
-              }),
-              0.7);
+    const double one = after([](ByHand& s) { s.control->on_cnp(s.now); });
+    const double eight = after([](ByHand& s) {
+      for (int i = 0; i < 8; ++i) s.control->on_cnp(s.now += 60_us);
+    });
+    switch (entry().scheme) {
+      case CongestionScheme::dcqcn:
+        EXPECT_NEAR(one, 0.5, 0.001);  // alpha is 1
+        EXPECT_NEAR(eight, after_eight_cnps(1.0 / 256), 1e-6);
+        break;
+      case CongestionScheme::fecn:
+        // A step of the table is an eighth of a packet's time. Timers of 153.6 us end 307.2, 460.8, 614.4 and 768 us after the
+        // start: the first finds the index at 0, the others take 3 of 8 back.
+        EXPECT_NEAR(one, 1 / (1 + 1.0 / 8), 0.001);
+        EXPECT_NEAR(eight, 1 / (1 + 5.0 / 8), 0.001);
+        break;
+      default:
+        EXPECT_LT(one, 0.8);
+        EXPECT_LT(eight, 0.5);
+    }
   }
   const auto repeat = [](ByHand& s, Time rtt, bool marked, std::uint32_t queued, double load) {
     for (int i = 0; i < 64; ++i) s.acknowledge(rtt, marked, queued, load);

@@ -135,6 +135,7 @@ inline Incast::Incast(const IncastSpec& spec)
     flow.ack_every = spec.ack_every;
     flow.label = flow.tag = i;
     flow.watch = spec.window;
+    flow.account = i;
     facts_.start = static_cast<std::int64_t>(i) * spec.stagger;
     flow.congestion = entry.make(facts_, spec.parameters);
     if (spec.prepare) spec.prepare(i, *flow.congestion);

@@ -111,6 +111,7 @@ export interface Run {
   settings?: { name: string; value: string; source: string }[];
   warnings: { code: string; text: string }[];
   link_series?: { id: string; every_s: number; bytes: number[]; queue_mean_bytes?: number[]; queue_max_bytes?: number[]; pfc_paused?: number[] }[];
+  flow_series?: { id: string; every_s: number; bytes: number[] }[];
   pauses?: { paused: string; by: string; because_of: string; pauses: number; pfc_pause_s: number }[];
   victims?: { flow: string; share: number; text: string }[];
   effective: unknown;

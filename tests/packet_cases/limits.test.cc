@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the packet level refuses, with a place and a cure, before any work.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/core/check.hpp"
+#include "tests/support/tiny.hpp"
+
+namespace weft {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Report run_on(const std::string& network_class, const std::string& packet,
+              const std::string& job = R"("pattern": "ring", "size": "1 MB")",
+              const std::string& network = test::leaf_spine(2, 2)) {
+  test::TinyOptions options;
+  options.servers = 4;
+  options.network = network;
+  options.network_class = network_class;
+  return test::run(test::fabric_from("gpu g -- 400 Gb/s, 0 ns -- nic n", options),
+                   R"("fidelity": "packet", "models": {"packet": {)" + packet +
+                       R"(}}, "workload": {)" + job + "}");
+}
+
+std::string problem(const std::string& network_class, const std::string& packet,
+                    const std::string& job = R"("pattern": "ring", "size": "1 MB")",
+                    const std::string& network = test::leaf_spine(2, 2)) {
+  try {
+    run_on(network_class, packet, job, network);
+  } catch (const InputError& error) {
+    return error.what();
+  } catch (const LimitReached& limit) {
+    return std::string("limit: ") + limit.what();
+  }
+  return "none";
+}
+
+TEST(PacketLimits, ACongestionControlThatNothingSpeaksToIsRefused) {
+  for (const char* scheme : {"dcqcn", "dctcp"}) {
+    const std::string keys = R"("congestion_control": ")" + std::string(scheme) + '"';
+    EXPECT_THAT(problem("infiniband", keys),
+                AllOf(HasSubstr("1:"), HasSubstr("/models/packet/congestion_control"),
+                      HasSubstr("hears of ECN marks"), HasSubstr("\"fecn\" or \"none\"")));
+    EXPECT_THAT(problem("ethernet", keys + R"(, "ecn": {"enabled": false})"),
+                HasSubstr("\"ecn\" is not enabled"));
+    EXPECT_EQ(problem("ethernet", keys), "none");
+  }
+  EXPECT_THAT(problem("ethernet", R"("congestion_control": "fecn")"), HasSubstr("FECN bits"));
+  EXPECT_EQ(problem("infiniband", R"("congestion_control": "fecn")"), "none");
+  // What is not asked for may have nothing to hear.
+  EXPECT_EQ(problem("ethernet", R"("ecn": {"enabled": false})"), "none");
+  const Report lossless = run_on("ethernet", R"("congestion_control": "cubic")");
+  ASSERT_FALSE(lossless.warnings.empty());
+  EXPECT_THAT(lossless.warnings.front().text, HasSubstr("cubic hears of losses"));
+}
+
+TEST(PacketLimits, MarkingThatEndsBeforeItBeginsIsRefused) {
+  EXPECT_THAT(problem("ethernet", R"("ecn": {"kmin": "200 KB", "kmax": "100 KB"})"),
+              AllOf(HasSubstr("/models/packet/ecn/kmin"), HasSubstr("complete at 100 KB")));
+  EXPECT_EQ(problem("ethernet", R"("ecn": {"kmin": "100 KB", "kmax": "100 KB"})"), "none");
+  // Alone each takes the other along.
+  EXPECT_EQ(problem("ethernet", R"("ecn": {"kmax": "10 KB"})"), "none");
+  EXPECT_EQ(problem("ethernet", R"("ecn": {"kmin": "10 MB"})"), "none");
+}
+
+TEST(PacketLimits, WorkWithoutEndIsRefusedWithAnEstimate) {
+  EXPECT_THAT(problem("ethernet", R"("grain": "1 B")", R"("pattern": "ring", "size": "10 GB")"),
+              AllOf(HasSubstr("limit: packets of 1 B"), HasSubstr("hours of work"),
+                    HasSubstr("models.packet.grain")));
+  EXPECT_THAT(problem("c2c", "", R"("pattern": "ring", "size": "1 GB", "repeat": 1000000)"),
+              HasSubstr("fewer iterations"));
+}
+
+TEST(PacketLimits, LanesAreOfDragonfliesAndTakeClasses) {
+  EXPECT_THAT(
+      problem("c2c", "", R"("pattern": "ring", "size": "1 MB")", test::leaf_spine(2, 2, "valiant")),
+      AllOf(HasSubstr("network/routing"), HasSubstr("\"valiant\" is of dragonflies")));
+  const std::string dragonfly =
+      R"("generator": "dragonfly", "routers_per_group": 2, "hosts_per_router": 1,
+         "global_links_per_router": 1, "routing": "ugal")";
+  EXPECT_THAT(
+      problem("c2c", "", R"("pattern": "ring", "size": "1 MB", "traffic_class": 3)", dragonfly),
+      AllOf(HasSubstr("/workload/traffic_class"), HasSubstr("use classes 1 to 2")));
+  EXPECT_EQ(
+      problem("c2c", "", R"("pattern": "ring", "size": "1 MB", "traffic_class": 2)", dragonfly),
+      "none");
+  EXPECT_THAT(problem("ethernet", R"("recovery": "go-back-n")",
+                      R"("pattern": "ring", "size": "1 MB")", dragonfly),
+              HasSubstr("which go-back-N takes for loss"));
+}
+
+}  // namespace
+}  // namespace weft

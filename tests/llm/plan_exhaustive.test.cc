@@ -21,7 +21,7 @@ namespace weft {
 namespace {
 
 constexpr double kAllowed = 0.03;
-constexpr std::int64_t kGpus = 8;
+constexpr std::int64_t kGpus = 4;
 
 struct Question {
   const char *name, *model, *fabric;

@@ -111,13 +111,21 @@ TEST(Set, TakesJsonElseText) {
 TEST(Set, AllProblemsAreReportedAtOnce) {
   const Answer answer =
       weft_run({"topo", "hgx-h100+ib-ndr", "--set", "/network/link=ib-nd", "--set", "/servers=abc",
-                "--set", "/x/y=3", "--set", "servers=5", "--set", "/network/oversubscripton=2"});
+                "--set", "/x/y=3", "--set", "/network/oversubscripton=2"});
   EXPECT_EQ(answer.code, kBadInput);
   EXPECT_THAT(answer.err, HasSubstr("there is no link named \"ib-nd\""));
   EXPECT_THAT(answer.err, HasSubstr("/servers: \"abc\" where a whole number is needed"));
   EXPECT_THAT(answer.err, HasSubstr("/x/y: the document has no \"x\""));
-  EXPECT_THAT(answer.err, HasSubstr("--set \"servers=5\" is not PTR=VALUE"));
   EXPECT_THAT(answer.err, HasSubstr("unknown key, did you mean \"oversubscription\"?"));
+}
+
+// Before any file is read, as all problems of the command line itself.
+TEST(Set, AllTextsOfAnotherFormAreNamedAtOnce) {
+  const Answer answer =
+      weft_run({"topo", "hgx-h100", "--set", "servers=5", "--set", "/servers", "--set", "=5"});
+  EXPECT_EQ(answer.code, kBadInput);
+  for (const char* text : {"servers=5", "/servers", "=5"})
+    EXPECT_THAT(answer.err, HasSubstr(std::string("--set \"") + text + "\" is not PTR=VALUE"));
 }
 
 // ---- NCCL

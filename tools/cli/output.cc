@@ -128,10 +128,18 @@ void expect_writable(const std::string& path, bool make_folders) {
   // Nothing is made on trial: others may write there at this moment.
   fs::path folder = fs::path(path).parent_path(), there = folder;
   while (make_folders && !there.empty() && !fs::exists(there, error)) there = there.parent_path();
-  if (!there.empty() && !fs::is_directory(there, error))
-    cannot(fs::exists(there, error) ? "this is no folder" : "there is no such folder",
-           there.string(), {});
-  Draft().add(there == folder ? path : (there / fs::path(path).filename()).string(), {});
+  if (!there.empty() && !fs::is_directory(there, error)) {
+    const bool taken = fs::exists(there, error);
+    cannot(fmt::format("{} {}",
+                       taken ? "this is no folder:" : "there is no such folder:", there.string()),
+           path, {});
+  }
+  if (there == folder) return Draft().add(path, {});
+  try {
+    Draft().add((there / fs::path(path).filename()).string(), {});
+  } catch (const InputError&) {
+    cannot("cannot write here", path, {});
+  }
 }
 
 bool same_file(const std::string& a, const std::string& b) {

@@ -129,6 +129,13 @@ std::string panel_svg(const SweepPanel& panel, double left, double top, const Ex
   return out;
 }
 
+// Right of the plot: the colour and name of series i.
+std::string legend_entry(const Axis& x, std::size_t i, std::string_view name) {
+  const double right = x.from + x.length, at = 60 + 18 * static_cast<double>(i);
+  return dot(right + 16, at - 3, 3, kColours[i % kColours.size()]) +
+         text(right + 26, at, name, "fill=\"#222\"");
+}
+
 }  // namespace
 
 std::string html_escape(std::string_view text) {
@@ -210,9 +217,7 @@ std::string scatter_svg(std::string_view title, std::string_view unit,
       y.from + y.length / 2, html_escape(unit));
   for (std::size_t i = 0; i < series.size(); ++i) {
     const std::string_view colour = kColours[i % kColours.size()];
-    const double at = 60 + 18 * static_cast<double>(i);
-    out += dot(x.from + x.length + 16, at - 3, 3, colour);
-    out += text(x.from + x.length + 26, at, series[i].name, "fill=\"#222\"");
+    out += legend_entry(x, i, series[i].name);
     for (const SweepPoint& point : series[i].points) {
       out += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2\" fill=\"{}\" fill-opacity=\"0.55\"/>\n",
@@ -271,9 +276,7 @@ std::string errors_svg(std::string_view title, const std::vector<ScatterSeries>&
   out += text(x.from + x.length / 2, y.from + 30, "bytes", "text-anchor=\"middle\" fill=\"#222\"");
   for (std::size_t i = 0; i < series.size(); ++i) {
     const std::string_view colour = kColours[i % kColours.size()];
-    const double at = 60 + 18 * static_cast<double>(i);
-    out += dot(x.from + x.length + 16, at - 3, 3, colour);
-    out += text(x.from + x.length + 26, at, series[i].name, "fill=\"#222\"");
+    out += legend_entry(x, i, series[i].name);
     for (const SweepPoint& point : series[i].points) {
       const double error = std::clamp(std::log(point.predicted / point.measured), -most, most);
       const double across = x.at(std::log2(point.bytes)), up = y.at(error);

@@ -20,21 +20,12 @@
 
 #include "models/collectives/algorithms.hpp"
 #include "models/collectives/parts.hpp"
+#include "models/collectives/switch_work.hpp"
 
 namespace weft::collectives {
 namespace {
 
-struct Steps {
-  CollectiveKind kind;
-  std::uint32_t n, root;
-
-  bool whole() const { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
-  bool sums() const {
-    return kind != CollectiveKind::all_gather && kind != CollectiveKind::broadcast;
-  }
-  bool to_all() const {
-    return kind != CollectiveKind::reduce_scatter && kind != CollectiveKind::reduce;
-  }
+struct Steps : SwitchWork {
   // Of its rank's own part, or of the root's alone, else of the whole vector.
   bool sends(std::uint32_t r) const { return sums() || !whole() || r == root; }
   bool takes(std::uint32_t r) const { return to_all() || !whole() || r == root; }
@@ -64,14 +55,12 @@ struct Steps {
 };
 
 bool supports(CollectiveKind kind, const GroupShape& shape) {
-  using enum CollectiveKind;
-  return shape.network_reduces && (kind == all_reduce || kind == reduce_scatter ||
-                                   kind == all_gather || kind == broadcast || kind == reduce);
+  return shape.network_reduces && switches_do(kind);
 }
 
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   const std::uint32_t n = shape.ranks;
-  const Steps steps{request.kind, n, request.root};
+  const Steps steps{{request.kind, n, request.root}};
   Schedule schedule = start(kInNetwork.name, request, shape, steps.whole() ? 1 : n);
   if (n == 1) return schedule;
   Channel channel{.form = Channel::Form::in_switch, .bytes = request.size};
@@ -83,10 +72,7 @@ Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   channel.chunk = chunk_of(request, channel.bytes);
   channel.steps = 2;
   channel.cap = shape.network_rate;
-  schedule.rounds = channel.steps;
-  Phase phase;
-  phase.channels.push_back(std::move(channel));
-  schedule.phases.push_back(std::move(phase));
+  set_only_channel(schedule, std::move(channel));
   schedule.steps = steps;
   return schedule;
 }

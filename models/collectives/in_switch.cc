@@ -21,28 +21,19 @@
 
 #include "models/collectives/algorithms.hpp"
 #include "models/collectives/parts.hpp"
+#include "models/collectives/switch_work.hpp"
 
 namespace weft::collectives {
 namespace {
 
-struct Steps {
-  CollectiveKind kind;
-  std::uint32_t n, root;
-
-  bool whole() const { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
-  bool reduces() const {
-    return kind != CollectiveKind::all_gather && kind != CollectiveKind::broadcast;
-  }
-  bool spreads() const {
-    return kind != CollectiveKind::reduce_scatter && kind != CollectiveKind::reduce;
-  }
+struct Steps : SwitchWork {
   bool active(std::uint32_t r) const { return !whole() || r == root; }
 
   void operator()(const StepSink& sink) const {
     const std::uint32_t units = whole() ? 1 : n;
     const auto part = [this](std::uint32_t r) { return whole() ? 0 : r; };
     std::uint32_t round = 0;
-    if (reduces()) {
+    if (sums()) {
       for (std::uint32_t r = 0; r < n; ++r) {
         sink({.round = round, .src = r, .dst = kSwitch, .unit_count = units, .reduces = true});
       }
@@ -52,7 +43,7 @@ struct Steps {
       }
       ++round;
     }
-    if (spreads()) {
+    if (to_all()) {
       for (std::uint32_t r = 0; r < n; ++r) {
         if (active(r)) sink({.round = round, .src = r, .dst = kSwitch, .unit = part(r)});
       }
@@ -64,34 +55,29 @@ struct Steps {
 };
 
 bool supports(CollectiveKind kind, const GroupShape& shape) {
-  using enum CollectiveKind;
-  return shape.switch_reduces && (kind == all_reduce || kind == reduce_scatter ||
-                                  kind == all_gather || kind == broadcast || kind == reduce);
+  return shape.switch_reduces && switches_do(kind);
 }
 
 Schedule build(const CollectiveRequest& request, const GroupShape& shape) {
   const std::uint32_t n = shape.ranks;
-  const Steps steps{request.kind, n, request.root};
+  const Steps steps{{request.kind, n, request.root}};
   Schedule schedule = start(kInSwitch.name, request, shape, steps.whole() ? 1 : n);
   if (n == 1) return schedule;
-  const bool both = steps.reduces() && steps.spreads();
+  const bool both = steps.sums() && steps.to_all();
   Channel channel{.form = Channel::Form::in_switch,
                   .bytes = both ? fraction(request.size, n + 1, n) : request.size};
   const double part = both ? 1 : 1.0 / n;  // of channel.bytes, where a rank moves only its own part
   for (std::uint32_t r = 0; r < n; ++r) {
     const double own = steps.whole() ? (r == request.root ? 1 : 0) : part;
-    const double up = steps.reduces() ? 1 : own;
-    const double down = steps.spreads() ? 1 : own;
+    const double up = steps.sums() ? 1 : own;
+    const double down = steps.to_all() ? 1 : own;
     if (up > 0) channel.edges.push_back({r, kSwitch, up});
     if (down > 0) channel.edges.push_back({kSwitch, r, down});
   }
   channel.chunk = chunk_of(request, channel.bytes);
   channel.steps = both ? 4 : 2;
   channel.cap = shape.switch_rate;
-  schedule.rounds = channel.steps;
-  Phase phase;
-  phase.channels.push_back(std::move(channel));
-  schedule.phases.push_back(std::move(phase));
+  set_only_channel(schedule, std::move(channel));
   schedule.steps = steps;
   return schedule;
 }

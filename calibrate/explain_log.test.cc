@@ -18,18 +18,10 @@
 namespace weft {
 namespace {
 
+using testing::catalogue_document;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-Json component(std::string_view field, const std::string& name) {
-  Diagnostics out;
-  testing::MemoryFiles files;
-  files.catalogue = true;
-  Json document = Loader(files, out).load_component(field, name);
-  EXPECT_TRUE(out.ok()) << out.text();
-  return document;
-}
 
 struct Machine {
   std::string fabric;
@@ -39,7 +31,7 @@ struct Machine {
 
 LogQuestion question_about(const Machine& machine) {
   Diagnostics out;
-  FabricSpec spec = read_fabric(component("fabric", machine.fabric), {}, out);
+  FabricSpec spec = read_fabric(catalogue_document("fabric", machine.fabric), {}, out);
   if (machine.servers > 1) {
     spec.servers = machine.servers;
     spec.groups.front().count = machine.servers;
@@ -54,7 +46,8 @@ LogQuestion question_about(const Machine& machine) {
   }
   question.collective = machine.collective;
   question.setup.harness = NcclHarness::process_per_gpu;
-  question.socket_nics = {component("model", "eth-25g-tcp"), component("model", "eth-100g-tcp")};
+  question.socket_nics = {catalogue_document("model", "eth-25g-tcp"),
+                          catalogue_document("model", "eth-100g-tcp")};
   return question;
 }
 

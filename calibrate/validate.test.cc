@@ -20,13 +20,7 @@ using ::testing::Not;
 
 // A fabric of the catalogue with real link laws.
 std::shared_ptr<const Fabric> real_fabric(const std::string& name, const Json&, std::int64_t) {
-  Diagnostics out;
-  testing::MemoryFiles files;
-  files.catalogue = true;
-  const Json document = Loader(files, out).load_component("fabric", name);
-  FabricSpec spec = read_fabric(document, {}, out);
-  if (!out.ok()) throw InputError(out.text());
-  return std::make_shared<const Fabric>(build_fabric(std::move(spec), link_classes(), out));
+  return std::make_shared<const Fabric>(testing::catalogue_fabric(name, link_classes()));
 }
 
 Dataset dataset_of(const std::string& text) {

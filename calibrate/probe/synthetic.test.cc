@@ -9,17 +9,8 @@
 namespace weft {
 namespace {
 
-Json catalogue(const std::string& name) {
-  testing::MemoryFiles files;
-  files.catalogue = true;
-  Diagnostics out;
-  Json document = Loader(files, out).load_component("fabric", name);
-  EXPECT_TRUE(out.ok()) << out.text();
-  return document;
-}
-
 Json machine_like(const std::string& name, int servers = 1) {
-  Json document = catalogue(name);
+  Json document = testing::catalogue_document("fabric", name);
   if (servers > 1) document.set("servers", servers);
   return document;
 }

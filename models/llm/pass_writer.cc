@@ -161,7 +161,9 @@ void PassWriter::weight_gradient(const Linear& l) {
   write(l.in, sizes_.lora, sizes_.exact);
 }
 
-void PassWriter::column(Linears linears, double width) {
+// Products of what all ranks of a tensor group have a part of, where sequences are split: `each` takes one and its pieces.
+template <class Each>
+void PassWriter::of_gathered(Linears linears, double width, const Each& each) {
   const double bytes = sizes_.tokens * width * sizes_.gathered;
   const bool chunked = sizes_.sp && sizes_.overlap.tp;
   if (chunked) {
@@ -170,8 +172,12 @@ void PassWriter::column(Linears linears, double width) {
   } else if (sizes_.sp) {
     after(Dimension::tp, CollectiveKind::all_gather, bytes);
   }
-  for (const Linear& l : linears) product(l, chunked ? sizes_.tp : 1);
+  for (const Linear& l : linears) each(l, chunked ? sizes_.tp : 1);
   if (chunked) open();
+}
+
+void PassWriter::column(Linears linears, double width) {
+  of_gathered(linears, width, [this](const Linear& l, double pieces) { product(l, pieces); });
 }
 
 void PassWriter::row(Linears linears) {
@@ -219,16 +225,8 @@ void PassWriter::column_back(Linears linears, double width) {
 
 void PassWriter::row_back(Linears linears) {
   if (inputs()) {
-    const double bytes = sizes_.tokens * sizes_.hidden * sizes_.gathered;
-    const bool chunked = sizes_.sp && sizes_.overlap.tp;
-    if (chunked) {
-      open();
-      beside(Dimension::tp, CollectiveKind::all_gather, bytes, chunks());
-    } else if (sizes_.sp) {
-      after(Dimension::tp, CollectiveKind::all_gather, bytes);
-    }
-    for (const Linear& l : linears) input_gradient(l, chunked ? sizes_.tp : 1);
-    if (chunked) open();
+    of_gathered(linears, sizes_.hidden,
+                [this](const Linear& l, double pieces) { input_gradient(l, pieces); });
   }
   if (!weights()) return;
   for (const Linear& l : linears) weight_gradient(l);

@@ -68,6 +68,8 @@ class PassWriter {
   Precision precision(const Linear& linear) const;
   void cast(double elements);
   void rows(const Linear& linear, double in, double out, double pieces);
+  template <class Each>
+  void of_gathered(Linears linears, double width, const Each& each);
   bool trained() const { return sizes_.lora <= 0; }
   double chunks() const { return (sizes_.tp - 1) / sizes_.tp; }
 

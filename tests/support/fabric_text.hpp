@@ -116,15 +116,23 @@ inline std::string problems_of(const std::string& text) {
   return out.text();
 }
 
-// A fabric or server of configs, its links at the plain rates above.
-inline Fabric catalogue_fabric(const std::string& name) {
+// A component of configs with all that it uses.
+inline Json catalogue_document(std::string_view kind, const std::string& name) {
   Diagnostics out;
   MemoryFiles files;
   files.catalogue = true;
-  const Json document = Loader(files, out).load_component("fabric", name);
-  FabricSpec spec = read_fabric(document, {}, out);
+  Json document = Loader(files, out).load_component(kind, name);
   EXPECT_TRUE(out.ok()) << out.text();
-  Fabric fabric = build_fabric(std::move(spec), plain_link_classes(), out);
+  return document;
+}
+
+// A fabric or server of configs, its links at the plain rates above.
+inline Fabric catalogue_fabric(const std::string& name,
+                               const LinkClasses& classes = plain_link_classes()) {
+  Diagnostics out;
+  FabricSpec spec = read_fabric(catalogue_document("fabric", name), {}, out);
+  EXPECT_TRUE(out.ok()) << out.text();
+  Fabric fabric = build_fabric(std::move(spec), classes, out);
   EXPECT_TRUE(out.ok()) << out.text();
   return fabric;
 }

@@ -11,13 +11,9 @@
 namespace weft::testing {
 
 inline GpuSpec catalogue_gpu(const std::string& name) {
-  MemoryFiles files;
-  files.catalogue = true;
   Diagnostics out;
-  Loader loader(files, out);
-  const Json document = loader.load_component("model", name);
   GpuSpec gpu;
-  read_config(document, {}, gpu, out);
+  read_config(catalogue_document("model", name), {}, gpu, out);
   EXPECT_TRUE(out.ok()) << out.text();
   return gpu;
 }

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/llm_hf_families.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/run/llm_hf_keys.hpp"
+
+namespace weft {
+namespace {
+
+using Keys = HfConfig::Keys;
+
+// ---- what families share
+
+void read_decoder(const HfConfig& c, LlmSpec& m) {
+  m.layers = c.required({"num_hidden_layers", "n_layer", "n_layers"});
+  m.hidden = c.required({"hidden_size", "n_embd", "d_model", "n_embed"});
+  m.heads = c.required({"num_attention_heads", "n_head", "n_heads"});
+  m.vocabulary = c.required({"vocab_size"});
+  m.context = c.find({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"});
+  if (m.context == 0) m.context.reset();
+  m.tied = c.flag("tie_word_embeddings");
+}
+
+void read_grouped_heads(const HfConfig& c, LlmSpec& m) {
+  m.kv_heads = c.find({"num_key_value_heads"});
+  m.head_dim = c.find({"head_dim"});
+  m.qkv_bias = m.output_bias = c.flag("attention_bias");
+}
+
+void read_window(const HfConfig& c, LlmSpec& m) {
+  m.window = c.find({"sliding_window"});
+  if (m.window == 0) m.window.reset();
+}
+
+void read_experts(const HfConfig& c, LlmSpec& m, Keys count, Keys size) {
+  m.experts.emplace();
+  m.experts->count = c.required(count);
+  m.experts->top_k = c.required({"num_experts_per_tok", "experts_per_token"});
+  m.experts->size = c.required(size);
+}
+
+// ---- families
+
+void read_llama(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  read_grouped_heads(c, m);
+  m.intermediate = c.required({"intermediate_size"});
+  m.mlp_bias = c.flag("mlp_bias");
+}
+
+void read_mistral(const HfConfig& c, LlmSpec& m) {
+  read_llama(c, m);
+  read_window(c, m);
+}
+
+void read_mixtral(const HfConfig& c, LlmSpec& m) {
+  read_mistral(c, m);
+  read_experts(c, m, {"num_local_experts"}, {"intermediate_size"});
+}
+
+void read_qwen2(const HfConfig& c, LlmSpec& m) {
+  read_llama(c, m);
+  m.qkv_bias = c.flag("qkv_bias", true);
+  c.find({"sliding_window"});  // of no meaning without "use_sliding_window"
+}
+
+void read_qwen2_moe(const HfConfig& c, LlmSpec& m) {
+  read_qwen2(c, m);
+  read_experts(c, m, {"num_experts"}, {"moe_intermediate_size"});
+  m.experts->shared_size = c.required({"shared_expert_intermediate_size"});
+  m.experts->shared_gate = true;
+  m.experts->step = c.find({"decoder_sparse_step"}).value_or(1);
+}
+
+void read_qwen3(const HfConfig& c, LlmSpec& m) {
+  read_llama(c, m);
+  m.head_norms = true;
+  c.find({"sliding_window"});  // of no meaning without "use_sliding_window"
+}
+
+void read_qwen3_moe(const HfConfig& c, LlmSpec& m) {
+  read_qwen3(c, m);
+  read_experts(c, m, {"num_experts"}, {"moe_intermediate_size"});
+  m.experts->step = c.find({"decoder_sparse_step"}).value_or(1);
+}
+
+void read_deepseek(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  m.intermediate = c.required({"intermediate_size"});
+  c.count({"num_key_value_heads", "head_dim", "qk_head_dim"});  // of no meaning here
+  m.prediction_layers = c.count({"num_nextn_predict_layers"});
+  m.latent = LatentAttention{.q_rank = c.count({"q_lora_rank"}),
+                             .kv_rank = c.required({"kv_lora_rank"}),
+                             .rope_dim = c.count({"qk_rope_head_dim"}),
+                             .nope_dim = c.required({"qk_nope_head_dim"}),
+                             .value_dim = c.required({"v_head_dim"})};
+  if (c.count({"n_routed_experts"}) == 0) return;
+  read_experts(c, m, {"n_routed_experts"}, {"moe_intermediate_size"});
+  m.experts->shared_size = c.count({"n_shared_experts"}) * m.experts->size;
+  m.experts->dense_layers = c.count({"first_k_dense_replace"});
+}
+
+void read_deepseek_v3(const HfConfig& c, LlmSpec& m) {
+  read_deepseek(c, m);
+  if (m.experts) m.experts->routing_bias = true;
+}
+
+void read_gpt_oss(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  read_grouped_heads(c, m);
+  m.qkv_bias = m.output_bias = c.flag("attention_bias", true);
+  m.mlp_bias = m.sinks = true;
+  m.window = c.required({"sliding_window"});
+  m.window_every = 2;
+  read_experts(c, m, {"num_local_experts", "num_experts"}, {"intermediate_size"});
+  m.experts->routing_bias = true;
+}
+
+void read_biased(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  m.mlp = MlpKind::plain;
+  m.intermediate = c.find({"n_inner"}).value_or(4 * m.hidden);
+  m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = true;
+  m.tied = c.flag("tie_word_embeddings", true);
+}
+
+void read_gpt2(const HfConfig& c, LlmSpec& m) {
+  read_biased(c, m);
+  m.context = c.required({"n_positions", "max_position_embeddings"});
+  m.positions = Positions::learned;
+}
+
+void read_bloom(const HfConfig& c, LlmSpec& m) {
+  read_biased(c, m);
+  m.positions = Positions::alibi;
+  m.embedding_norm = true;
+}
+
+void read_bert(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  m.mlp = MlpKind::plain;
+  m.intermediate = c.required({"intermediate_size"});
+  m.context = c.required({"max_position_embeddings"});
+  m.positions = Positions::learned;
+  m.masked = m.embedding_norm = true;
+  m.tied = c.flag("tie_word_embeddings", true);
+  const Json* names = c.find_json("architectures");
+  m.sentence_head = names != nullptr && !names->items.empty() &&
+                    names->items.front().text == "BertForPreTraining";
+  m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = true;
+}
+
+void read_mpt(const HfConfig& c, LlmSpec& m) {
+  read_biased(c, m);
+  const HfConfig attention = c.inner("attn_config");
+  m.intermediate = c.find({"expansion_ratio"}).value_or(4) * m.hidden;
+  m.kv_heads = attention.find({"kv_n_heads"});
+  if (attention.text("attn_type") == "multiquery_attention") m.kv_heads = 1;
+  const bool biases = !c.flag("no_bias");
+  m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = biases;
+  m.positions = attention.flag("alibi")           ? Positions::alibi
+                : attention.flag("rope")          ? Positions::rotary
+                : c.flag("learned_pos_emb", true) ? Positions::learned
+                                                  : Positions::none;
+  if (m.positions == Positions::learned) m.context = c.required({"max_seq_len"});
+}
+
+void read_nemotron(const HfConfig& c, LlmSpec& m) {
+  read_llama(c, m);
+  m.mlp = MlpKind::plain;
+  m.norm_bias = true;
+}
+
+void read_nemotron_h(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  read_grouped_heads(c, m);
+  if (!m.head_dim) m.head_dim = c.find({"attention_head_dim"});
+  m.mlp = MlpKind::plain;
+  m.mlp_bias = c.flag("mlp_bias");
+  m.positions = Positions::none;
+  m.pattern = c.required_text("hybrid_override_pattern");
+  m.prediction_layers = c.count({"num_nextn_predict_layers"});
+  m.prediction_pattern = c.text("mtp_hybrid_override_pattern");
+  const bool dense = (m.pattern + m.prediction_pattern).find('-') != std::string::npos;
+  m.intermediate = dense ? c.required({"intermediate_size"}) : c.count({"intermediate_size"});
+  m.mamba = MambaSpec{.heads = c.required({"mamba_num_heads"}),
+                      .head_dim = c.required({"mamba_head_dim"}),
+                      .groups = c.required({"n_groups"}),
+                      .state = c.required({"ssm_state_size"}),
+                      .convolution = c.required({"conv_kernel"})};
+  if (m.pattern.find('E') == std::string::npos) return;
+  read_experts(c, m, {"n_routed_experts"}, {"moe_intermediate_size"});
+  m.experts->shared_size =
+      c.find({"moe_shared_expert_intermediate_size"}).value_or(m.experts->size) *
+      c.count({"n_shared_experts"});
+  m.experts->latent_size = c.count({"moe_latent_size"});
+  m.experts->routing_bias = true;
+}
+
+// A list of the layers with experts must be what the step says.
+void check_expert_layers(const HfConfig& c, const LlmSpec& m) {
+  const Json* list = c.find_json("moe_layers");
+  if (list == nullptr || list->items.empty()) return;
+  std::size_t next = 0;
+  bool same = true;
+  for (std::int64_t i = m.experts->step - 1; i < m.layers;
+       i += std::max(m.experts->step, std::int64_t{1}))
+    same = same && next < list->items.size() && list->items[next++].integer == i;
+  if (!same || next != list->items.size())
+    c.error("moe_layers", "not every n-th layer, as \"interleave_moe_layer_step\" says",
+            "describe the model as kind llm, see configs/llms");
+}
+
+// The text part of a model that also sees.
+void read_llama4(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  read_grouped_heads(c, m);
+  m.window = c.find({"attention_chunk_size"});
+  if (m.window == 0) m.window.reset();
+  if (m.window) m.window_every = 4;
+  m.intermediate = c.required({"intermediate_size_mlp"});
+  read_experts(c, m, {"num_local_experts"}, {"intermediate_size"});
+  m.experts->shared_size = m.experts->size;
+  m.experts->step = c.find({"interleave_moe_layer_step"}).value_or(1);
+  check_expert_layers(c, m);
+}
+
+// An encoder and a decoder that attends to it (arXiv 1910.10683); 1.1, flan and mT5 have gated MLPs and an output of their own.
+void read_t5_layers(const HfConfig& c, LlmSpec& m) {
+  m.encoder_layers = c.required({"num_layers"});
+  m.layers = c.find({"num_decoder_layers"}).value_or(m.encoder_layers);
+  m.hidden = c.required({"d_model"});
+  m.heads = c.required({"num_heads"});
+  m.head_dim = c.required({"d_kv"});
+  m.intermediate = c.required({"d_ff"});
+  m.vocabulary = c.required({"vocab_size"});
+  m.positions = Positions::relative;
+  m.position_buckets = c.find({"relative_attention_num_buckets"}).value_or(32);
+}
+
+// `otherwise`: what a file without the key means.
+void read_t5_mlp(const HfConfig& c, LlmSpec& m, std::string_view otherwise) {
+  constexpr std::string_view kKey = "feed_forward_proj", kGated = "gated-";
+  const std::string text = c.text(kKey);
+  std::string_view name = text.empty() ? otherwise : text;
+  m.mlp = name.starts_with(kGated) ? MlpKind::gated : MlpKind::plain;
+  if (name.starts_with(kGated)) name.remove_prefix(kGated.size());
+  if (!is_hf_activation(name))
+    c.error(kKey, fmt::format("\"{}\" is no MLP that is known here", text),
+            "e.g. \"relu\" (two matrices) or \"gated-gelu\" (three)");
+}
+
+void read_t5(const HfConfig& c, LlmSpec& m) {
+  read_t5_layers(c, m);
+  read_t5_mlp(c, m, "relu");
+  m.tied = c.flag("tie_word_embeddings", true);
+}
+
+void read_mt5(const HfConfig& c, LlmSpec& m) {
+  read_t5_layers(c, m);
+  read_t5_mlp(c, m, "gated-gelu");
+  m.tied = c.flag("tie_word_embeddings");
+}
+
+void read_umt5(const HfConfig& c, LlmSpec& m) {
+  read_t5_layers(c, m);
+  read_t5_mlp(c, m, "gated-gelu");
+  m.tied = c.flag("tie_word_embeddings", true);
+  m.position_biases_everywhere = true;
+}
+
+constexpr HfFamily kFamilies[] = {{"llama", "LlamaForCausalLM", read_llama},
+                                  {"mistral", "MistralForCausalLM", read_mistral},
+                                  {"mixtral", "MixtralForCausalLM", read_mixtral},
+                                  {"qwen2", "Qwen2ForCausalLM", read_qwen2},
+                                  {"qwen2_moe", "Qwen2MoeForCausalLM", read_qwen2_moe},
+                                  {"qwen3", "Qwen3ForCausalLM", read_qwen3},
+                                  {"qwen3_moe", "Qwen3MoeForCausalLM", read_qwen3_moe},
+                                  {"deepseek_v2", "DeepseekV2ForCausalLM", read_deepseek},
+                                  {"deepseek_v3", "DeepseekV3ForCausalLM", read_deepseek_v3},
+                                  {"gpt_oss", "GptOssForCausalLM", read_gpt_oss},
+                                  {"gpt2", "GPT2LMHeadModel", read_gpt2},
+                                  {"bloom", "BloomForCausalLM", read_bloom},
+                                  {"mpt", "MPTForCausalLM", read_mpt},
+                                  {"bert", "BertForMaskedLM", read_bert},
+                                  {"bert", "BertForPreTraining", read_bert},
+                                  {"t5", "T5ForConditionalGeneration", read_t5},
+                                  {"t5", "T5WithLMHeadModel", read_t5},
+                                  {"mt5", "MT5ForConditionalGeneration", read_mt5},
+                                  {"umt5", "UMT5ForConditionalGeneration", read_umt5},
+                                  {"nemotron", "NemotronForCausalLM", read_nemotron},
+                                  {"nemotron_h", "NemotronHForCausalLM", read_nemotron_h},
+                                  {"llama4", "Llama4ForConditionalGeneration", read_llama4},
+                                  {"llama4_text", "Llama4ForCausalLM", read_llama4}};
+
+}  // namespace
+
+std::span<const HfFamily> hf_families() { return kFamilies; }
+
+}  // namespace weft

@@ -111,6 +111,7 @@ double Activations::layer(LayerKind kind, Recompute recompute) const {
     if (training_.software.dropout) out += hidden_share();
   }
   if (kind.feed_forward == FeedForward::experts) out += experts();
+  out += real(model_.further_norms(kind)) * element_ * hidden_share();
   out *= tokens(kind);
   if (kind.joins()) out += encoded() + dropped(tokens_);
   return out;

@@ -70,6 +70,10 @@ LayerKind default_kind(const LlmSpec& m, std::int64_t index) {
   return kind;
 }
 
+std::int64_t least_norms(const LlmSpec& m, const LayerKind& kind) {
+  return kind.mixes_and_feeds() && !m.parallel_block ? 2 : 1;
+}
+
 LayerKind kind_of(char letter) {
   switch (letter) {
     case 'M':
@@ -130,10 +134,9 @@ LayerParameters Architecture::parameters(LayerKind kind) const {
   }
   if (kind.mixer == Mixer::attention && (kind.first || spec_.position_biases_everywhere))
     out.mixer += product({spec_.heads, spec_.position_buckets});
-  const bool both = kind.mixer != Mixer::none && kind.feed_forward != FeedForward::none;
-  const int norms =
-      (both && !spec_.parallel_block ? 2 : 1) + (kind.cross ? 1 : 0) + (kind.joins() ? 1 : 0);
-  out.norms = norms * norm();
+  const std::int64_t norms = least_norms(spec_, kind) + further_norms(kind) + (kind.cross ? 1 : 0) +
+                             (kind.joins() ? 1 : 0);
+  out.norms = real(norms) * norm();
   return out;
 }
 
@@ -149,6 +152,11 @@ double Architecture::output() const {
 }
 
 double Architecture::norm() const { return product({spec_.norm_bias ? 2 : 1, spec_.hidden}); }
+
+std::int64_t Architecture::further_norms(LayerKind kind) const {
+  if (!spec_.norms || !kind.mixes_and_feeds()) return 0;
+  return *spec_.norms - least_norms(spec_, kind);
+}
 
 double Architecture::head() const {
   if (!spec_.masked) return norm();

@@ -29,6 +29,7 @@ struct LayerKind {
   // and the embedding of the decoder's tokens.
   bool first = false;
   bool joins() const { return cross && first; }
+  bool mixes_and_feeds() const { return mixer != Mixer::none && feed_forward != FeedForward::none; }
   bool operator==(const LayerKind&) const = default;
 };
 
@@ -60,6 +61,8 @@ class Architecture {
   double embedding() const;  // with learned positions
   double output() const;     // 0 when tied
   double norm() const;       // one of the hidden width
+  // Of a layer, beside those that every model has: behind attention or the MLP, or one more before a parallel block.
+  std::int64_t further_norms(LayerKind kind) const;
   // Between the last layer and the output matrix: a norm, and what a masked model has there.
   double head() const;
   // What one of spec().prediction_layers consists of, in no total. Its output matrix is that of the model.

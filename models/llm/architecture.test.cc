@@ -177,6 +177,7 @@ TEST(Architecture, AParallelBlockHasOneNorm) {
   const std::string text = R"({"layers": 1, "hidden": 8, "heads": 2, "vocabulary": 10,
       "intermediate": 16, "parallel_block": )";
   EXPECT_EQ(read(text + "false}").total() - read(text + "true}").total(), 8);
+  EXPECT_EQ(read(text + R"(false, "norms": 4})").total() - read(text + "true}").total(), 24);
 }
 
 }  // namespace

@@ -226,6 +226,8 @@ void InferencePasses::experts(double tokens, Part& part) const {
 InferencePasses::Part InferencePasses::layer(const LayerKind& kind, const Iteration& it) const {
   Part part;
   const double tokens = it.prompt_tokens + it.decodes;
+  for (std::int64_t i = 0; i < model_.further_norms(kind); ++i)
+    memory(part, tokens * real(model_.spec().hidden), 2);
   if (kind.mixer == Mixer::attention) attention(it, kind, part);
   if (kind.mixer == Mixer::mamba) mamba(it, part);
   if (kind.feed_forward != FeedForward::none) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -39,7 +41,9 @@ Traffic traffic_of(const LayerPass& pass) {
 // One model on H100 under a training job that a test may change.
 class Job {
  public:
-  explicit Job(const std::string& model) : model_(llm(model)), gpu_(catalogue_gpu("h100-sxm5")) {
+  explicit Job(const std::string& model,
+               const std::vector<std::pair<std::string, std::int64_t>>& set = {})
+      : model_(llm(model, set)), gpu_(catalogue_gpu("h100-sxm5")) {
     training.seq = 4096;
     training.plan.dp = 1;
     training.software.graphs = true;  // the host sets no pace
@@ -87,6 +91,18 @@ TEST(LayerPasses, MultiplyWhatTheArchitectureMultiplies) {
       const double wanted = hardware_flops(job.model(), job.training.seq, 1, recompute);
       EXPECT_NEAR(job.flops() / wanted, 1, 0.002) << name;
     }
+  }
+}
+
+// Two more than the norms before attention and MLP take as long as those.
+TEST(LayerPasses, FurtherNormsArePassesOverMemory) {
+  const auto of = [](std::int64_t norms, PassKind pass) {
+    return Job("llama-3-8b", {{"/norms", norms}}).layer(kDense, pass).compute_s();
+  };
+  for (const PassKind pass : {PassKind::forward, PassKind::backward}) {
+    const double two = of(4, pass) - of(2, pass);
+    EXPECT_GT(two, 0);
+    EXPECT_NEAR(of(8, pass) - of(2, pass), 3 * two, 1e-9 * two);
   }
 }
 

@@ -37,6 +37,7 @@ void LayerWriter::layer(LayerKind kind, bool recomputes) {
 
 void LayerWriter::layer_forward(LayerKind kind) {
   const bool attends = kind.mixer == Mixer::attention;
+  for (std::int64_t i = 0; i < model_.further_norms(kind); ++i) norm(s_.local * s_.hidden);
   if (spec_.parallel_block && attends && kind.feed_forward == FeedForward::dense) {
     const double inner = real(spec_.intermediate);
     norm(s_.local * s_.hidden);
@@ -67,6 +68,7 @@ void LayerWriter::layer_forward(LayerKind kind) {
 
 void LayerWriter::layer_back(LayerKind kind, bool selective) {
   const bool attends = kind.mixer == Mixer::attention;
+  for (std::int64_t i = 0; i < model_.further_norms(kind); ++i) norm_back(s_.local * s_.hidden);
   if (spec_.parallel_block && attends && kind.feed_forward == FeedForward::dense) {
     const double inner = real(spec_.intermediate);
     add_back();

@@ -47,11 +47,21 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& names) {
   constexpr std::size_t kLongestWord = 128;  // longer ones are not slips of the finger
+  constexpr std::size_t kShortestStart = 3;  // of a name that somebody left unfinished
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
   const std::string plain = lower(word);
   const std::string* best = nullptr;
   std::size_t best_cost = 0;
   for (const std::string& name : names) {
+    const bool started = plain.size() >= kShortestStart && plain.size() < name.size() &&
+                         lower(name).starts_with(plain);
+    if (started) {
+      if (best == nullptr || best_cost > 1 || (best_cost == 1 && name.size() < best->size())) {
+        best = &name;
+        best_cost = 1;
+      }
+      continue;
+    }
     const std::size_t longest = std::max(word.size(), name.size());
     const std::size_t allowed = std::max<std::size_t>(1, (longest + 1) / 3);
     const std::size_t gap = longest - std::min(word.size(), name.size());

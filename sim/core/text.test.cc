@@ -35,6 +35,13 @@ TEST(NearestName, FindsTheMisspeltOne) {
   EXPECT_EQ(nearest_name("SEED", names), "seed");
 }
 
+TEST(NearestName, KnowsAWordThatWasBegun) {
+  EXPECT_EQ(nearest_name("train", Names{"trace", "training"}), "training");
+  EXPECT_EQ(nearest_name("coll", Names{"collectives", "collective", "call"}), "collective");
+  EXPECT_EQ(nearest_name("rate", Names{"rate", "rates"}), "rate");
+  EXPECT_EQ(nearest_name("co", Names{"collective"}), std::nullopt);
+}
+
 TEST(NearestName, SaysNothingWhenNothingIsNear) {
   const Names names{"collective", "compute", "fabric", "seed"};
   EXPECT_EQ(nearest_name("bandwidth", names), std::nullopt);

@@ -133,7 +133,7 @@ TEST(HfConfigKeys, CuresAreKeysOfTheFile) {
 }
 
 TEST(HfConfigKeys, KnownTypesAreNamedOnce) {
-  const std::string text = problems_of(R"({"model_type": "gemma2"})");
+  const std::string text = problems_of(R"({"model_type": "gemma9"})");
   EXPECT_THAT(text, HasSubstr("mpt, bert, t5, mt5, umt5, nemotron"));
 }
 

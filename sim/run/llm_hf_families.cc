@@ -228,6 +228,142 @@ void read_llama4(const HfConfig& c, LlmSpec& m) {
   check_expert_layers(c, m);
 }
 
+// Gemma 2 and 3 have norms behind attention and MLP too (arXiv 2408.00118, 2503.19786).
+void read_gemma(const HfConfig& c, LlmSpec& m) {
+  read_llama(c, m);
+  if (!m.head_dim) m.head_dim = 256;
+  m.tied = c.flag("tie_word_embeddings", true);
+}
+
+void read_gemma2(const HfConfig& c, LlmSpec& m) {
+  read_gemma(c, m);
+  m.norms = 4;
+  m.window = c.find({"sliding_window"}).value_or(4096);
+  m.window_every = 2;
+}
+
+// A file may leave out what is as in Gemma 3 4B.
+void read_gemma3(const HfConfig& c, LlmSpec& m) {
+  m.layers = c.required({"num_hidden_layers"});
+  m.hidden = c.required({"hidden_size"});
+  m.intermediate = c.required({"intermediate_size"});
+  m.heads = c.find({"num_attention_heads"}).value_or(8);
+  m.kv_heads = c.find({"num_key_value_heads"}).value_or(4);
+  m.head_dim = c.find({"head_dim"}).value_or(256);
+  m.vocabulary = c.find({"vocab_size"}).value_or(262'208);
+  m.context = c.find({"max_position_embeddings"}).value_or(131'072);
+  m.qkv_bias = m.output_bias = c.flag("attention_bias");
+  m.tied = c.flag("tie_word_embeddings", true);
+  m.head_norms = true;
+  m.norms = 4;
+  m.window = c.find({"sliding_window"}).value_or(4096);
+  m.window_every = c.find({"sliding_window_pattern", "_sliding_window_pattern"}).value_or(6);
+}
+
+// Attention and MLP side by side, each behind a norm of its own.
+void read_gpt_neox(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  m.mlp = MlpKind::plain;
+  m.intermediate = c.required({"intermediate_size"});
+  m.qkv_bias = m.output_bias = c.flag("attention_bias", true);
+  m.mlp_bias = m.norm_bias = true;
+  m.parallel_block = c.flag("use_parallel_residual", true);
+  if (m.parallel_block) m.norms = 2;
+}
+
+void read_falcon(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  const bool grouped = c.flag("new_decoder_architecture");
+  const auto kv_heads = c.find({"num_kv_heads", "n_head_kv"});
+  if (grouped) {
+    m.kv_heads = kv_heads;
+  } else if (c.flag("multi_query", true)) {
+    m.kv_heads = 1;
+  }
+  m.mlp = MlpKind::plain;
+  m.intermediate = c.find({"ffn_hidden_size"}).value_or(4 * m.hidden);
+  m.qkv_bias = m.output_bias = m.mlp_bias = c.flag("bias");
+  m.norm_bias = true;
+  m.positions = c.flag("alibi") ? Positions::alibi : Positions::rotary;
+  m.tied = c.flag("tie_word_embeddings", true);
+  m.parallel_block = c.flag("parallel_attn", true) || grouped;
+  const auto norms = c.find({"num_ln_in_parallel_attn"});
+  if (m.parallel_block && norms.value_or(grouped ? 2 : 1) == 2) m.norms = 2;
+}
+
+// Its matrix of positions has two rows before the first place.
+void read_opt(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  m.context = c.required({"max_position_embeddings"}) + 2;
+  m.positions = Positions::learned;
+  m.mlp = MlpKind::plain;
+  m.intermediate = c.required({"ffn_dim"});
+  m.qkv_bias = m.output_bias = m.mlp_bias = c.flag("enable_bias", true);
+  m.norm_bias = true;
+  m.tied = c.flag("tie_word_embeddings", true);
+  if (c.find({"word_embed_proj_dim"}).value_or(m.hidden) != m.hidden)
+    c.error("word_embed_proj_dim", "tokens are embedded in fewer numbers than the layers work on",
+            "describe a model without it");
+}
+
+void read_cohere(const HfConfig& c, LlmSpec& m) {
+  read_llama(c, m);
+  m.parallel_block = true;
+  m.tied = c.flag("tie_word_embeddings", true);
+}
+
+void read_cohere2(const HfConfig& c, LlmSpec& m) {
+  read_cohere(c, m);
+  m.window = c.find({"sliding_window"}).value_or(4096);
+  m.window_every = c.find({"sliding_window_pattern", "_sliding_window_pattern"}).value_or(4);
+}
+
+void read_starcoder2(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  m.kv_heads = c.find({"num_key_value_heads"});
+  m.intermediate = c.required({"intermediate_size"});
+  m.mlp = MlpKind::plain;
+  m.qkv_bias = m.output_bias = m.mlp_bias = c.flag("use_bias", true);
+  m.norm_bias = true;
+  m.tied = c.flag("tie_word_embeddings", true);
+  read_window(c, m);
+}
+
+void read_internlm2(const HfConfig& c, LlmSpec& m) {
+  read_llama(c, m);
+  m.qkv_bias = m.output_bias = m.mlp_bias = c.flag("bias");
+}
+
+void read_glm(const HfConfig& c, LlmSpec& m) {
+  read_llama(c, m);
+  m.output_bias = false;
+}
+
+void read_glm4(const HfConfig& c, LlmSpec& m) {
+  read_glm(c, m);
+  m.norms = 4;
+}
+
+void read_glm4_moe(const HfConfig& c, LlmSpec& m) {
+  read_glm(c, m);
+  m.head_norms = c.flag("use_qk_norm");
+  m.prediction_layers = c.count({"num_nextn_predict_layers"});
+  read_experts(c, m, {"n_routed_experts"}, {"moe_intermediate_size"});
+  m.experts->shared_size = c.count({"n_shared_experts"}) * m.experts->size;
+  m.experts->dense_layers = c.count({"first_k_dense_replace"});
+  m.experts->routing_bias = true;
+}
+
+void read_dbrx(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  m.kv_heads = c.inner("attn_config").find({"kv_n_heads"});
+  const HfConfig experts = c.inner("ffn_config");
+  m.experts.emplace();
+  m.experts->count = experts.required({"moe_num_experts"});
+  m.experts->top_k = experts.required({"moe_top_k"});
+  m.experts->size = experts.required({"ffn_hidden_size"});
+}
+
 // An encoder and a decoder that attends to it (arXiv 1910.10683); 1.1, flan and mT5 have gated MLPs and an output of their own.
 void read_t5_layers(const HfConfig& c, LlmSpec& m) {
   m.encoder_layers = c.required({"num_layers"});
@@ -281,7 +417,25 @@ constexpr HfFamily kFamilies[] = {{"llama", "LlamaForCausalLM", read_llama},
                                   {"qwen3_moe", "Qwen3MoeForCausalLM", read_qwen3_moe},
                                   {"deepseek_v2", "DeepseekV2ForCausalLM", read_deepseek},
                                   {"deepseek_v3", "DeepseekV3ForCausalLM", read_deepseek_v3},
+                                  {"kimi_k2", "KimiK2ForCausalLM", read_deepseek_v3},
                                   {"gpt_oss", "GptOssForCausalLM", read_gpt_oss},
+                                  {"gemma", "GemmaForCausalLM", read_gemma},
+                                  {"gemma2", "Gemma2ForCausalLM", read_gemma2},
+                                  {"gemma3", "Gemma3ForConditionalGeneration", read_gemma3},
+                                  {"gemma3_text", "Gemma3ForCausalLM", read_gemma3},
+                                  {"phi3", "Phi3ForCausalLM", read_mistral},
+                                  {"granite", "GraniteForCausalLM", read_llama},
+                                  {"internlm2", "InternLM2ForCausalLM", read_internlm2},
+                                  {"glm", "GlmForCausalLM", read_glm},
+                                  {"glm4", "Glm4ForCausalLM", read_glm4},
+                                  {"glm4_moe", "Glm4MoeForCausalLM", read_glm4_moe},
+                                  {"dbrx", "DbrxForCausalLM", read_dbrx},
+                                  {"cohere", "CohereForCausalLM", read_cohere},
+                                  {"cohere2", "Cohere2ForCausalLM", read_cohere2},
+                                  {"starcoder2", "Starcoder2ForCausalLM", read_starcoder2},
+                                  {"falcon", "FalconForCausalLM", read_falcon},
+                                  {"gpt_neox", "GPTNeoXForCausalLM", read_gpt_neox},
+                                  {"opt", "OPTForCausalLM", read_opt},
                                   {"gpt2", "GPT2LMHeadModel", read_gpt2},
                                   {"bloom", "BloomForCausalLM", read_bloom},
                                   {"mpt", "MPTForCausalLM", read_mpt},

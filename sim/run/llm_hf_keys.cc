@@ -38,7 +38,10 @@ bool is_absolute(const Json& value) {
   return value.kind == Json::Kind::null || value.text == "absolute";
 }
 bool is_plain_mlp(const Json& value) { return value.text == "mptmlp"; }
-bool is_layer_norm(const Json& value) { return value.text.ends_with("layernorm"); }
+bool is_layer_norm(const Json& value) {
+  return value.text.ends_with("layernorm") || value.text == "layer_norm";
+}
+bool is_default(const Json& value) { return value.text == "default"; }
 
 // ---- keys that are legal with one value alone
 
@@ -50,7 +53,11 @@ struct Rule {
   std::string_view fact;
 };
 constexpr std::string_view kBert = " bert ", kMpt = " mpt ", kT5 = " t5 mt5 umt5 ",
-                           kHybrid = " nemotron_h ", kDeepseek = " deepseek_v2 deepseek_v3 ";
+                           kHybrid = " nemotron_h ",
+                           kDeepseek = " deepseek_v2 deepseek_v3 kimi_k2 ",
+                           kGemma = " gemma gemma2 gemma3 gemma3_text ",
+                           kCohere = " cohere cohere2 ", kCohere2 = " cohere2 ", kOpt = " opt ",
+                           kStarcoder = " starcoder2 ";
 constexpr Rule kRules[] = {
     {"", "", "add_cross_attention", is_off, "its layers also attend to an encoder's output"},
     {"", "", "tie_encoder_decoder", is_off, "encoder and decoder share their weights"},
@@ -70,11 +77,21 @@ constexpr Rule kRules[] = {
     {kMpt, "ffn_config", "ffn_type", is_plain_mlp, "its MLP is not two matrices"},
     {kMpt, "", "norm_type", is_layer_norm, "its norms have no shift"},
     {kMpt, "", "block_overrides", is_off, "its layers differ"},
+    {kStarcoder, "", "norm_type", is_layer_norm, "its norms have no shift"},
+    {kStarcoder, "", "mlp_type", is_default, "its MLP is not two matrices"},
     {kHybrid, "", "use_bias", is_off, "its state space layers have biases"},
     {kHybrid, "", "mamba_proj_bias", is_off, "its state space layers have biases"},
     {kHybrid, "", "use_conv_bias", is_on, "its convolutions have no bias"},
     {kHybrid, "", "sliding_window", is_off, "its attention has a window"},
-    {kDeepseek, "", "attention_bias", is_off, "its latent attention has biases"}};
+    {kDeepseek, "", "attention_bias", is_off, "its latent attention has biases"},
+    {kGemma, "", "use_bidirectional_attention", is_off, "it sees what comes after a token too"},
+    {kCohere, "", "use_qk_norm", is_off, "every head has a norm of its own"},
+    {kCohere2, "", "use_gated_activation", is_on, "its MLP has no gate"},
+    {kCohere2, "", "use_parallel_block", is_on, "its MLP stands behind attention"},
+    {kOpt, "", "do_layer_norm_before", is_on, "its norms stand behind attention and MLP"},
+    {kOpt, "", "_remove_final_layer_norm", is_off, "the last norm is missing"},
+    {kOpt, "", "layer_norm_elementwise_affine", is_on, "its norms have no scale"},
+    {"", "", "lm_head_bias", is_off, "the output has a bias"}};
 
 bool holds_for(std::string_view types, std::string_view type) {
   return types.empty() || types.find(fmt::format(" {} ", type)) != std::string_view::npos;
@@ -84,8 +101,8 @@ bool holds_for(std::string_view types, std::string_view type) {
 constexpr std::string_view kActivations[] = {
     "gelu",  "gelu_new", "gelu_fast", "gelu_python", "gelu_pytorch_tanh", "quick_gelu", "relu",
     "relu2", "silu",     "swish",     "tanh",        "sigmoid",           "mish",       "gelu_10"};
-constexpr std::string_view kActivationKeys[] = {"hidden_act", "activation_function",
-                                                "hidden_activation", "mlp_hidden_act"};
+constexpr std::string_view kActivationKeys[] = {
+    "hidden_act", "activation_function", "hidden_activation", "mlp_hidden_act", "activation"};
 constexpr std::string_view kLayerTypes[] = {"full_attention", "sliding_attention",
                                             "chunked_attention"};
 // Ends of the names of what predicts tokens; everything else with "For" in it has another output.
@@ -201,13 +218,17 @@ constexpr std::string_view kIdle[] = {
     "output_scores", "prefix", "remove_invalid_values", "return_dict_in_generate",
     "suppress_tokens", "temperature", "top_k", "top_p", "typical_p",
     // numbers within a layer: scales, limits, precisions, how experts are chosen
-    "apply_residual_connection_post_layernorm", "attention_softmax_in_fp32", "attn_scale",
-    "attn_temperature_tuning", "aux_loss_alpha", "bias_dropout_fusion", "chunk_size",
-    "chunk_size_feed_forward", "cross_attention_hidden_size", "directionality",
-    "embedding_fraction", "expand", "fc_type", "floor_scale", "initial_context_length",
-    "layer_norm_eps", "logit_scale", "mamba_hidden_act", "mamba_ssm_cache_dtype",
-    "masked_softmax_fusion", "moe_shared_expert_overlap", "n_group", "norm_topk_prob",
-    "offset_alibi", "relative_attention_max_distance", "reorder_and_upcast_attn",
+    "attention_multiplier", "attn_logit_softcapping", "embedding_multiplier",
+    "final_logit_softcapping", "logits_scaling", "query_pre_attn_scalar", "residual_multiplier",
+    "full_attn_mod", "interpolate_factor", "layerdrop", "order_of_interleaved_layers",
+    "original_max_position_embeddings", "position_embedding_type", "use_embedding_sharing",
+    "use_parallel_embedding", "apply_residual_connection_post_layernorm",
+    "attention_softmax_in_fp32", "attn_scale", "attn_temperature_tuning", "aux_loss_alpha",
+    "bias_dropout_fusion", "chunk_size", "chunk_size_feed_forward", "cross_attention_hidden_size",
+    "directionality", "embedding_fraction", "expand", "fc_type", "floor_scale",
+    "initial_context_length", "layer_norm_eps", "logit_scale", "mamba_hidden_act",
+    "mamba_ssm_cache_dtype", "masked_softmax_fusion", "moe_shared_expert_overlap", "n_group",
+    "norm_topk_prob", "offset_alibi", "relative_attention_max_distance", "reorder_and_upcast_attn",
     "rescale_prenorm_residual", "residual_in_fp32", "router_jitter_noise", "routed_scaling_factor",
     "scalable_attention", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scoring_func",
     "seq_aux", "skip_bias_add", "skip_bias_add_qkv", "slow_but_exact", "swiglu_limit", "topk_group",
@@ -243,7 +264,8 @@ std::string hf_type(const Json& document) {
 
 const Json& hf_layers(const Json& document) {
   const std::string type = hf_type(document);
-  const bool sees = type.starts_with("llama4") || type.starts_with("Llama4");
+  const bool sees = type.starts_with("llama4") || type.starts_with("Llama4") || type == "gemma3" ||
+                    type == "Gemma3ForConditionalGeneration";
   const Json* text = sees ? document.find("text_config") : nullptr;
   return text != nullptr && text->is_object() ? *text : document;
 }

@@ -31,6 +31,7 @@ class Rules {
     if (m_.window_every > 1 && !m_.window)
       error("window_every", "there is no window", "add \"window\"");
     relative();
+    norms();
     if (m_.encoder_layers > 0) encoder();
     if (m_.sentence_head && !m_.masked)
       error("sentence_head", "the model fills no gaps", "add \"masked\": true");
@@ -62,6 +63,16 @@ class Rules {
       error("positions", "not yet: relative positions of a hybrid", "leave \"pattern\" out");
   }
 
+  void norms() {
+    if (!m_.norms) return;
+    const std::int64_t least = m_.parallel_block ? 1 : 2;
+    if (*m_.norms < least)
+      error("norms", fmt::format("{} in a layer that has {} at least", *m_.norms, least),
+            "leave it out");
+    if (!m_.pattern.empty())
+      error("norms", "each layer of a hybrid has one", "leave it out, or \"pattern\"");
+  }
+
   // Its layers and those behind it are attention and an MLP.
   void encoder() {
     const auto alone = [&](bool unset, std::string_view key) {
@@ -74,6 +85,7 @@ class Rules {
     alone(!m_.window, "window");
     alone(!m_.masked, "masked");
     alone(!m_.parallel_block, "parallel_block");
+    alone(!m_.norms, "norms");
     alone(m_.prediction_layers == 0, "prediction_layers");
     alone(m_.positions != Positions::learned, "positions");
     alone(!m_.embedding_norm, "embedding_norm");

@@ -79,7 +79,7 @@ struct MambaSpec {
 
 struct LlmSpec : ComponentHead {
   std::int64_t layers = 0, hidden = 0, heads = 0, vocabulary = 0, intermediate = 0;
-  std::optional<std::int64_t> kv_heads, head_dim, context, window;
+  std::optional<std::int64_t> kv_heads, head_dim, context, window, norms;
   std::int64_t window_every = 1, prediction_layers = 0, encoder_layers = 0, position_buckets = 0;
   MlpKind mlp = MlpKind::gated;
   Positions positions = Positions::rotary;
@@ -130,10 +130,13 @@ struct LlmSpec : ComponentHead {
     v("output_bias", output_bias, "bias of the attention's output projection");
     v("mlp_bias", mlp_bias, "biases of the MLP and of experts");
     v("norm_bias", norm_bias, "LayerNorm: a shift beside the scale");
+    v("norms", norms,
+      "of a layer with attention and an MLP; default: one before each, in a parallel block one",
+      between(1, 8));
     v("head_norms", head_norms, "a norm on every query and key head");
     v("sinks", sinks, "one trained number per head that takes part in the softmax");
     v("embedding_norm", embedding_norm, "a norm on the embedding");
-    v("parallel_block", parallel_block, "attention and MLP side by side from one norm");
+    v("parallel_block", parallel_block, "attention and MLP side by side, by default from one norm");
     v("masked", masked,
       "fills gaps, as BERT does: attention sees both sides, two kinds of segments are embedded, a "
       "dense layer and a bias of the vocabulary stand at the output");

@@ -78,6 +78,10 @@ TEST(LlmSpec, RefusesWhatDoesNotGoTogether) {
   EXPECT_THAT(problems_of(own(R"("intermediate": 1, "pattern": "*-*E")")),
               HasSubstr("E needs \"experts\""));
   EXPECT_THAT(problems_of(own(R"("intermediate": 1, "mamba": {})")), HasSubstr("add \"pattern\""));
+  EXPECT_THAT(problems_of(own(R"("intermediate": 1, "norms": 1)")),
+              HasSubstr("/norms: 1 in a layer that has 2 at least"));
+  EXPECT_THAT(problems_of(own(R"("intermediate": 1, "pattern": "*-*-", "norms": 2)")),
+              HasSubstr("/norms: each layer of a hybrid has one"));
   EXPECT_THAT(problems_of(R"({"kind": "gpu", "layers": 1, "hidden": 8, "heads": 1, "vocabulary": 9,
       "intermediate": 1})"),
               HasSubstr("a gpu where an llm is needed"));
@@ -108,9 +112,9 @@ TEST(HfConfig, IsKnownByItsModelTypeOrArchitecture) {
 }
 
 TEST(HfConfig, RefusesFamiliesThatItDoesNotKnow) {
-  const std::string text = problems_of(R"({"model_type": "gemma2"})");
+  const std::string text = problems_of(R"({"model_type": "gemma9"})");
   EXPECT_THAT(text,
-              HasSubstr("model.json:1:16: error: /model_type: the layers of \"gemma2\" are not"));
+              HasSubstr("model.json:1:16: error: /model_type: the layers of \"gemma9\" are not"));
   EXPECT_THAT(text, HasSubstr("known: llama, mistral"));
 }
 

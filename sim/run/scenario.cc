@@ -69,6 +69,10 @@ void read_model_keys(JobSpec& job, const Json& written, Diagnostics& out) {
                 std::string(cure));
     }
   };
+  const auto wrong = [&](const Problem& problem) {
+    return problem.severity == Problem::Severity::error && problem.pointer == job.pointer + "/kind";
+  };
+  if (std::ranges::any_of(out.problems(), wrong)) return;  // what it may take is not known
   const bool trains = is_training(job), serves = is_inference(job);
   if (!serves) {
     for (const char* key : {"requests", "serving"})
@@ -76,7 +80,9 @@ void read_model_keys(JobSpec& job, const Json& written, Diagnostics& out) {
   }
   if (!trains && !serves) {
     for (const std::string& key : training_keys_in(written))
-      refuse(key, "only training jobs take this key", "add \"model\", or leave it out");
+      refuse(
+          key, "only training jobs take this key",
+          job.kind ? R"("kind": "training", or leave it out)" : R"(add "model", or leave it out)");
     return;
   }
   const char* foreign =

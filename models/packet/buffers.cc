@@ -80,7 +80,7 @@ void Engine::release(Port& port) {
   node.used -= left;
   if (held.paused != 0 && held.headroom == 0) {
     const PortSpec& spec = specs_[in];
-    if (node.pool > 0 && spec.xoff == 0) advance_all(port.from, port.busy_until, &port);
+    if (node.pool > 0 && spec.xoff == 0) advance_others(port);
     if (held.paused == 0) return;
     const std::int64_t limit = threshold(node, spec);
     if (held.charge - spec.reserve <= std::max<std::int64_t>(0, limit - spec.xon)) {
@@ -96,13 +96,26 @@ void Engine::give_back_buffer(std::uint32_t in, const Packet& packet) {
   if (ports_[in].guard == Guard::credit) give_credit(in, packet.came, packet.charge, now_);
 }
 
-// What has left the switch by all ports until then, but for one that is in the middle of it.
-void Engine::advance_all(std::uint32_t n, Time until, const Port* except) {
+// What has left the switch by all ports until then.
+void Engine::advance_all(std::uint32_t n, Time until) {
   const Node& node = nodes_[n];
   for (std::uint32_t i = node.first; i < node.first + node.count; ++i) {
     const std::uint32_t p = node_ports_[i];
-    if (&ports_[p] == except) continue;
     advance(p, until);
+    rearm(p);
+  }
+}
+
+// What has left the switch by its other ports when this one is at the end of its packet. Of this very instant, what is by then.
+void Engine::advance_others(const Port& port) {
+  const Node& node = nodes_[port.from];
+  const Time end = port.busy_until;
+  const auto self = static_cast<std::uint32_t>(&port - ports_.data());
+  const std::uint32_t before = end < now_ ? self : ended_below_;
+  for (std::uint32_t i = node.first; i < node.first + node.count; ++i) {
+    const std::uint32_t p = node_ports_[i];
+    if (p == self) continue;
+    advance(p, p < before ? end : end - Time{1});
     rearm(p);
   }
 }

@@ -12,7 +12,7 @@
 namespace weft::packet {
 
 void Engine::cut(std::uint32_t p, Time now) {
-  now_ = std::max(now_, now);
+  come_to(now);
   advance(p, now_);
   Port& port = ports_[p];
   port.down = kCut;
@@ -53,7 +53,7 @@ void Engine::cut(std::uint32_t p, Time now) {
 
 // False where the new way begins at other ports than the old one: then the flow stays on it.
 bool Engine::reroute(std::uint32_t f, Path path, Path back, Time now) {
-  now_ = std::max(now_, now);
+  come_to(now);
   Flow& flow = flows_[f];
   if (path.count != flow.path.count) return false;
   for (std::uint32_t i = 0; i < path.count; ++i) {

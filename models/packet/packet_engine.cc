@@ -111,7 +111,7 @@ void Engine::finish_build() {
 
 void Engine::set_wire(std::uint32_t p, Bandwidth wire, Time now) {
   Port& port = ports_[p];
-  now_ = std::max(now_, now);
+  come_to(now);
   advance(p, now_);
   if (wire.bps == 0) {
     port.down = 1;
@@ -393,6 +393,13 @@ void Engine::enqueue(std::uint32_t q, std::uint32_t k) {
 
 // ---- time
 
+// From outside: what was due until then has been done.
+void Engine::come_to(Time now) {
+  if (now <= now_) return;
+  now_ = now;
+  ended_below_ = kNone;
+}
+
 Time Engine::next_event() { return std::min(wheel_.next(), controls_.next_time()); }
 
 // The state of all ports and packets does not fit the near caches; what the next events touch is asked for early, a step at a
@@ -428,12 +435,14 @@ void Engine::run(Time until, std::uint64_t most_alarms) {
     if (std::min(control, alarm) > until || std::min(control, alarm) == Time::never()) break;
     if (control <= alarm) {
       const Event event = controls_.pop();
+      if (event.when > now_) ended_below_ = 0;
       now_ = event.when;
       ++counters_.controls;
       handle_control(event);
     } else {
-      now_ = alarm;
       const std::uint32_t id = wheel_.pop();
+      ended_below_ = alarm > now_ ? id : std::max(ended_below_, id);
+      now_ = alarm;
       fetch_ahead();
       ++counters_.alarms;
       if (id >= ports) {

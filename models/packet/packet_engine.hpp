@@ -10,7 +10,8 @@
 //   ports also have an alarm at the end of each packet, so that XON and credits leave in time. A decision that depends on the
 //   fill of the whole buffer is taken from upper bounds when that is safe; otherwise all ports of the switch are advanced first.
 //
-// Ties: of one instant, what a port starts comes before what arrives at it; control events before alarms; alarms by port.
+// Ties: of one instant, what a port starts comes before what arrives at it; control events before alarms; alarms by port. So
+// who asks for the fill of a buffer in the turn of a port finds what left by ports of smaller numbers at that instant.
 // A naive engine without laziness (tests/packet) agrees to the picosecond.
 //
 // Conservation: payload injected and made by switches (copies, sums) = delivered + dropped + combined in switches + in the
@@ -362,7 +363,9 @@ class Engine {
     const Gate& gate = gates_[in * options_.classes + c];
     return (gate.paused | gate.starved) != 0;
   }
-  void advance_all(std::uint32_t node, Time until, const Port* except = nullptr);
+  void advance_all(std::uint32_t node, Time until);
+  void advance_others(const Port& port);
+  void come_to(Time now);
   void send_pauses();
   void drop(std::uint32_t port, std::uint32_t k);
 
@@ -454,6 +457,7 @@ class Engine {
   PauseLog pauses_;
   EngineCounters counters_;
   Time now_{0};
+  std::uint32_t ended_below_ = 0;  // ports with smaller numbers have had their turn at this instant
   std::uint32_t serial_ = 0;
   std::int64_t in_network_ = 0;
 };

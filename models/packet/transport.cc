@@ -28,7 +28,7 @@ std::uint32_t Engine::take_flow() {
 }
 
 std::uint32_t Engine::start(FlowSpec spec, Time now) {
-  now_ = std::max(now_, now);
+  come_to(now);
   const std::uint32_t f = take_flow();
   Flow& flow = flows_[f];
   const std::int64_t grain = options_.grain;

@@ -39,6 +39,9 @@ struct ScorePasses {
 };
 constexpr ScorePasses kFusedSoftmax{4, 6, 1}, kUnfused{12, 14, 3};
 constexpr double kDropoutPass = 5;
+// Bytes per score of adding a bias: in a kernel that keeps scores on the SM, the bias, and going back its gradient too; else the
+// scores are read and written, or their gradients read.
+constexpr double kBias = 2, kBiasBackward = 4, kBiasPass = 4, kBiasPassBackward = 2;
 
 template <class E>
 std::size_t index(E value) {
@@ -217,7 +220,10 @@ double KernelTimes::fused_attention(const AttentionCall& call) const {
   const double work = call.backward ? kAttentionBackward / backward_ : 1;
   const double seconds = rows * sms_ * 4 * width * work / rate;
   const double bytes = (call.backward ? 2 : 1) * 2 * call.batch * 2 * width *
-                       (call.queries * call.heads + call.keys * call.kv_heads);
+                           (call.queries * call.heads + call.keys * call.kv_heads) +
+                       (call.biased ? call.batch * call.heads * attention_pairs(call) *
+                                          (call.backward ? kBiasBackward : kBias)
+                                    : 0);
   return kernel_start_ + std::max(seconds, bytes / bandwidth_);
 }
 
@@ -231,8 +237,12 @@ double KernelTimes::unfused_attention(const AttentionCall& call) const {
   const ScorePasses& passes = call.kernel == AttentionKernel::unfused ? kUnfused : kFusedSoftmax;
   const double per_score =
       (call.backward ? passes.backward : passes.forward) + (dropout_ ? kDropoutPass : 0);
-  const double kernels = passes.kernels + (dropout_ ? 1 : 0);
-  const double scores = groups * q * k * per_score / bandwidth_ + kernels * kernel_start_;
+  // All sequences of the batch have the same biases, which the gradients are added up to.
+  const double bias = !call.biased    ? 0
+                      : call.backward ? kBiasPassBackward + kBiasBackward / call.batch
+                                      : kBiasPass + kBias / call.batch;
+  const double kernels = passes.kernels + (dropout_ ? 1 : 0) + (call.biased ? 1 : 0);
+  const double scores = groups * q * k * (per_score + bias) / bandwidth_ + kernels * kernel_start_;
   if (!call.backward) return product(q, k, call.head_dim) + scores + product(q, call.value_dim, k);
   return product(k, call.value_dim, q) + product(q, k, call.value_dim) + scores +
          product(q, call.head_dim, k) + product(k, call.head_dim, q);

@@ -38,6 +38,7 @@ struct AttentionCall {
   double batch = 1, queries = 0, keys = 0, heads = 0, kv_heads = 0, head_dim = 0, value_dim = 0;
   double window = 0;  // 0: none
   bool causal = true, backward = false;
+  bool biased = false;  // a number per head and pair is added to the score (relative positions)
   AttentionKernel kernel = AttentionKernel::flash2;
 };
 struct MemoryPass {

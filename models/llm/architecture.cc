@@ -142,8 +142,7 @@ LayerParameters Architecture::parameters(LayerKind kind) const {
 
 double Architecture::embedding() const {
   const std::int64_t positions = spec_.positions == Positions::learned ? *spec_.context : 0;
-  const std::int64_t segments = spec_.masked ? 2 : 0;
-  return product({spec_.vocabulary + positions + segments, spec_.hidden}) +
+  return product({spec_.vocabulary + positions + spec_.segment_kinds(), spec_.hidden}) +
          (spec_.embedding_norm ? norm() : 0);
 }
 

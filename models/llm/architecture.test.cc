@@ -58,6 +58,33 @@ TEST(Architecture, BertBeforeItsTrainingEndsHasAChoiceOfTwo) {
   EXPECT_EQ(read(text).total(), 109514298 + 769 * 768 + 2 * 769);
 }
 
+// What is published is the model under a head: without the dense layer, the norm and the bias of the vocabulary that fill gaps, with
+// BERT's "pooler", a dense layer on the first token (the last of the four has none): num_parameters() of BertModel, RobertaModel
+// and DistilBertModel, 12 layers of 12 heads, 24 of 16, 12 of 12 and 6 of 12.
+TEST(Architecture, MaskedModelsHaveThePublishedParametersUnderTheirHeads) {
+  const auto check = [](const std::string& keys, double hidden, double vocabulary, bool pooler,
+                        double published) {
+    const Architecture model = read("{" + keys + "}");
+    const double dense = hidden * (hidden + 1), head = dense + 2 * hidden + vocabulary;
+    EXPECT_EQ(model.head(), head) << keys;
+    EXPECT_EQ(model.total() - head + (pooler ? dense : 0), published) << keys;
+  };
+  const auto keys = [](const char* type, int layers, int hidden, int heads, int vocabulary,
+                       int positions, int segments) {
+    return fmt::format(
+        R"("model_type": "{}", "num_hidden_layers": {}, "hidden_size": {}, "num_attention_heads": {},
+           "vocab_size": {}, "intermediate_size": {}, "max_position_embeddings": {}, "type_vocab_size": {})",
+        type, layers, hidden, heads, vocabulary, 4 * hidden, positions, segments);
+  };
+  check(keys("bert", 12, 768, 12, 30522, 512, 2), 768, 30522, true, 109'482'240);
+  check(keys("bert", 24, 1024, 16, 30522, 512, 2), 1024, 30522, true, 335'141'888);
+  check(keys("roberta", 12, 768, 12, 50265, 514, 1), 768, 50265, true, 124'645'632);
+  check(keys("roberta", 24, 1024, 16, 50265, 514, 1), 1024, 50265, true, 355'359'744);
+  check(R"("model_type": "distilbert", "n_layers": 6, "dim": 768, "n_heads": 12, "hidden_dim": 3072,
+           "vocab_size": 30522, "max_position_embeddings": 512)",
+        768, 30522, false, 66'362'880);
+}
+
 // Published: t5-small to t5-11b, flan-t5 and mt5-small. By hand: embedding and output V h; an encoder layer 4 h q for
 // attention, its MLP and two norms; a decoder layer 8 h q and three norms; of each stack a norm and 32 ranges of distances per
 // head.

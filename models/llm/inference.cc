@@ -101,7 +101,9 @@ class Answers {
 Json Answers::json() const {
   const double gpus = static_cast<double>(spec_.gpus);
   // Two operations per parameter that a token uses (arXiv 2001.08361); attention is left out.
-  const double flops = 2 * engine_.model().active() * (prompt_ + output_);
+  const double read = engine_.model().encoder_parameters(), all = engine_.model().active();
+  const double flops =
+      2 * (read > 0 ? read * prompt_ + (all - read) * output_ : all * (prompt_ + output_));
   Json j = Json::object();
   j.set("ttft_s", ttft_.json());
   j.set("tpot_s", tpot_.json());
@@ -230,6 +232,20 @@ void check_faults(const JobSite& site, Diagnostics& out) {
   }
 }
 
+// Every token of a prompt sees those behind it: no part of it can be read first, or kept for another prompt.
+void check_encoder(const InferenceSpec& spec, Diagnostics& out) {
+  const auto whole = [&](bool holds, std::string_view key, const char* what) {
+    if (!holds)
+      out.error(spec.place_of(key), fmt::format("{}{}", spec.pointer, key),
+                fmt::format("{}, where an encoder reads every prompt whole", what), "leave it out");
+  };
+  whole(!spec.serving.chunk, "/serving/chunk", "chunks of prompts");
+  whole(spec.requests.prefix_share <= 0, "/requests/prefix_share", "a part that was read before");
+  for (std::size_t i = 0; i < spec.requests.trace.size(); ++i)
+    whole(spec.requests.trace[i].cached <= 0, fmt::format("/requests/trace/{}/cached", i),
+          "a part that was read before");
+}
+
 // By replica: a slow GPU sets its pace.
 std::vector<double> slowness(const JobSite& site, const InferenceSpec& spec) {
   const double worst = spec.software.slowest_of(spec.plan.tp * spec.plan.pp);
@@ -289,12 +305,7 @@ std::unique_ptr<ModelledJob> make_inference(const JobSite& site, Diagnostics& ou
   if (spec.model.masked)
     out.error(spec.place_of("/model"), spec.pointer + "/model",
               "the model fills gaps, it writes no answers", "give a model with a decoder");
-  if (model.has_encoder())
-    out.error(
-        spec.place_of("/model"), spec.pointer + "/model",
-        "not yet: answers of a model with an encoder, which keeps keys and values of its input "
-        "beside those of what it writes",
-        "give a model with a decoder alone, or ask for \"kind\": \"training\"");
+  if (model.has_encoder()) check_encoder(spec, out);
   check_plan(model, spec, out);
   check_kernels(gpu, spec.software, spec.dtype, site.spec.place, site.spec.pointer, out);
   if (out.error_count() != before) return nullptr;

@@ -48,6 +48,7 @@ ServeResult InferenceEngine::serve(std::vector<double> slowness, std::uint64_t s
   shape.lockstep =
       std::max<std::int64_t>(1, spec_.plan.ep * spec_.plan.expert_tp() / spec_.plan.tp);
   shape.cache_tokens = cache_tokens();
+  shape.encodes = model_.has_encoder();
   ServeCosts costs;
   costs.iteration = [this](const Iteration& work) { return passes_(work); };
   costs.transfer = [this](std::int64_t from, std::int64_t to, double tokens) {

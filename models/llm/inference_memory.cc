@@ -29,21 +29,21 @@ InferenceMemory::InferenceMemory(const Architecture& model, const InferenceSpec&
   double most = -1;
   for (const std::vector<Chunk>& chunks : layout) {
     double weights = 0, full = 0, windowed = 0, states = 0;
+    bool looks_up = false;
     for (const Chunk& chunk : chunks) {
-      if (chunk.embedding) weights += model.embedding() / tp;
-      if (chunk.loss) weights += (model.output() > 0 ? model.output() : model.embedding()) / tp;
+      looks_up = looks_up || chunk.embedding || chunk.joins || (chunk.loss && m.tied);
+      if (chunk.loss) weights += model.output() / tp;
       for (std::int64_t l = chunk.first; l < chunk.first + chunk.count; ++l) {
         const LayerKind kind = model.layer(l);
         weights += layer_parameters(model, spec.plan, kind).total();
         if (kind.mixer == Mixer::attention) {
-          weights += copied;
-          (kind.windowed ? windowed : full) += cached;
+          weights += copied * (kind.cross ? 2 : 1);
+          if (!kind.encoder) (kind.windowed ? windowed : full) += cached;
         }
         if (kind.mixer == Mixer::mamba) states += state;
       }
     }
-    const bool both = chunks.front().embedding && chunks.back().loss && model.output() <= 0;
-    if (both) weights -= model.embedding() / tp;  // one matrix for both
+    if (looks_up) weights += model.embedding() / tp;  // a tied output is the same matrix
     weights_ = std::max(weights_, weights * bytes_of(spec.dtype.param));
     if (full + windowed + states <= most) continue;
     most = full + windowed + states;

@@ -22,7 +22,7 @@ class InferenceMemory {
   // Bytes on one GPU of the stage that has most.
   double weights() const { return weights_; }
   double workspace() const { return workspace_; }
-  // Of one sequence of `tokens`.
+  // Of one sequence of `tokens`. Behind an encoder the decoder's and those of the prompt, which it attends to, alike.
   double cache(double tokens) const;
   // Tokens of sequences about as long as `typical` whose caches fit in `bytes`.
   std::int64_t tokens_in(double bytes, double typical) const;

@@ -17,6 +17,14 @@ double touched(double all, double chosen, double tokens) {
 
 }  // namespace
 
+void Iteration::cover(const Iteration& other) {
+  for (double Iteration::*const part :
+       {&Iteration::prompts, &Iteration::prompt_tokens, &Iteration::prompt_context,
+        &Iteration::first_tokens, &Iteration::decodes, &Iteration::decode_context,
+        &Iteration::started, &Iteration::started_context, &Iteration::decode_prompts})
+    this->*part = std::max(this->*part, other.*part);
+}
+
 struct InferencePasses::Part {
   double compute = 0, kernels = 0, tp = 0, ep = 0;
   void add(const Part& other, double times) {
@@ -44,7 +52,10 @@ InferencePasses::InferencePasses(const Architecture& model, const InferenceSpec&
   for (const std::vector<Chunk>& chunks : layout) {
     Stage& stage = stages_.emplace_back();
     stage.embedding = std::ranges::any_of(chunks, &Chunk::embedding);
+    stage.joins = std::ranges::any_of(chunks, &Chunk::joins);
     stage.loss = std::ranges::any_of(chunks, &Chunk::loss);
+    stage.decodes = !model.has_encoder() ||
+                    chunks.back().first + chunks.back().count > model.spec().encoder_layers;
     stage.layers = count_layers(model, chunks);
     for (const LayerCount& layers : stage.layers) {
       if (std::ranges::find(kinds_, layers.kind) == kinds_.end()) kinds_.push_back(layers.kind);
@@ -79,6 +90,45 @@ void InferencePasses::reduce(Part& part, double tokens) const {
 
 // ---- attention
 
+double InferencePasses::heads() const { return real(model_.spec().heads) / tp_; }
+double InferencePasses::query_width() const { return heads() * real(model_.head_dim()); }
+double InferencePasses::key_width() const {
+  return std::max(1.0, real(model_.kv_heads()) / tp_) *
+         real(model_.head_dim() + model_.value_dim());
+}
+
+// What an encoder or the decoder behind it works on, as a model of one stack does.
+Iteration InferencePasses::seen_by(const LayerKind& kind, const Iteration& it) const {
+  if (kind.encoder)
+    return {.prompts = it.prompts,
+            .prompt_tokens = it.prompt_tokens,
+            .prompt_context = it.prompt_context};
+  if (!kind.cross) return it;
+  return {.prompts = it.prompts,
+          .prompt_tokens = it.started,
+          .prompt_context = it.started_context,
+          .decodes = it.decodes,
+          .decode_context = it.decode_context - it.decode_prompts};
+}
+
+AttentionCall InferencePasses::read_prompts(const Iteration& it, bool causal, bool biased) const {
+  AttentionCall call;
+  call.batch = it.prompts;
+  call.queries = it.prompt_tokens / it.prompts;
+  // So that the pairs under the mask add up: queries (keys - (queries + 1) / 2 + 1) = context + queries. Without a mask
+  // each token has those behind it too.
+  const double before = it.prompt_context / it.prompt_tokens;
+  call.keys = std::max(causal ? before + (call.queries + 1) / 2 : 2 * before + 1, call.queries);
+  call.causal = causal;
+  call.biased = biased;
+  call.heads = heads();
+  call.kv_heads = std::max(1.0, real(model_.kv_heads()) / tp_);
+  call.head_dim = real(model_.head_dim());
+  call.value_dim = real(model_.value_dim());
+  call.kernel = spec_.software.attention;
+  return call;
+}
+
 void InferencePasses::decode_attention(const Iteration& it, bool windowed, Part& part) const {
   if (it.decodes <= 0) return;
   const LlmSpec& m = model_.spec();
@@ -86,10 +136,10 @@ void InferencePasses::decode_attention(const Iteration& it, bool windowed, Part&
   call.batch = it.decodes;
   call.queries = 1;
   call.keys = it.decode_context / it.decodes + 1;
-  call.heads = real(m.heads) / tp_;
+  call.heads = heads();
   call.head_dim = real(model_.head_dim());
   call.value_dim = real(model_.value_dim());
-  double cached = std::max(1.0, real(model_.kv_heads()) / tp_) * (call.head_dim + call.value_dim);
+  double cached = key_width();
   if (m.latent) {
     call.head_dim = real(m.latent->kv_rank + m.latent->rope_dim);
     call.value_dim = real(m.latent->kv_rank);
@@ -128,10 +178,7 @@ void InferencePasses::latent_attention(const Iteration& it, Part& part) const {
 void InferencePasses::attention(const Iteration& it, const LayerKind& kind, Part& part) const {
   const LlmSpec& m = model_.spec();
   const double tokens = it.prompt_tokens + it.decodes, hidden = real(m.hidden);
-  const double heads = real(m.heads) / tp_;
-  const double kv_heads = std::max(1.0, real(model_.kv_heads()) / tp_);
-  const double query = heads * real(model_.head_dim()),
-               keys = kv_heads * real(model_.head_dim() + model_.value_dim());
+  const double query = query_width(), keys = key_width();
   memory(part, tokens * hidden, 2);
   if (m.latent) {
     latent_attention(it, part);
@@ -141,23 +188,32 @@ void InferencePasses::attention(const Iteration& it, const LayerKind& kind, Part
     decode_attention(it, kind.windowed, part);
   }
   if (it.prompt_tokens > 0) {
-    AttentionCall call;
-    call.batch = it.prompts;
-    call.queries = it.prompt_tokens / it.prompts;
-    // So that the pairs under the mask add up: queries (keys - (queries + 1) / 2 + 1) = context + queries.
-    call.keys = it.prompt_context / it.prompt_tokens + (call.queries + 1) / 2;
-    call.keys = std::max(call.keys, call.queries);
-    call.heads = heads;
-    call.kv_heads = kv_heads;
-    call.head_dim = real(model_.head_dim());
-    call.value_dim = real(model_.value_dim());
+    AttentionCall call = read_prompts(it, !kind.encoder, is_biased());
     if (kind.windowed) call.window = real(*m.window);
-    call.kernel = spec_.software.attention;
     part.compute += kernels_.attention(call);
     part.kernels += 1;
   }
-  product(part, tokens, heads * real(model_.value_dim()), hidden);
+  product(part, tokens, heads() * real(model_.value_dim()), hidden);
   if (!m.parallel_block) reduce(part, tokens);
+}
+
+// Keys and values of a prompt are made with it; answers find them in the cache.
+void InferencePasses::cross(const Iteration& it, Part& part) const {
+  const double tokens = it.started + it.decodes, hidden = real(model_.spec().hidden);
+  memory(part, tokens * hidden, 2);
+  product(part, tokens, hidden, query_width());
+  if (it.prompts > 0) {
+    product(part, it.prompt_tokens, hidden, key_width());
+    memory(part, it.prompt_tokens * key_width(), 2);
+    AttentionCall call = read_prompts(it, false, false);
+    call.queries = it.started / it.prompts;
+    part.compute += kernels_.attention(call);
+    part.kernels += 1;
+  }
+  decode_attention({.decodes = it.decodes, .decode_context = it.decode_prompts - it.decodes}, false,
+                   part);
+  product(part, tokens, heads() * real(model_.value_dim()), hidden);
+  reduce(part, tokens);
 }
 
 // The scan of a prompt as products of chunks, that of one token as reading and writing the state in FP32.
@@ -223,12 +279,15 @@ void InferencePasses::experts(double tokens, Part& part) const {
 // ---- layers
 
 // A host that cannot issue as fast as the GPU works sets the pace.
-InferencePasses::Part InferencePasses::layer(const LayerKind& kind, const Iteration& it) const {
+InferencePasses::Part InferencePasses::layer(const LayerKind& kind, const Iteration& all) const {
   Part part;
+  const Iteration it = seen_by(kind, all);
   const double tokens = it.prompt_tokens + it.decodes;
+  if (tokens <= 0) return part;
   for (std::int64_t i = 0; i < model_.further_norms(kind); ++i)
     memory(part, tokens * real(model_.spec().hidden), 2);
   if (kind.mixer == Mixer::attention) attention(it, kind, part);
+  if (kind.cross) cross(all, part);
   if (kind.mixer == Mixer::mamba) mamba(it, part);
   if (kind.feed_forward != FeedForward::none) {
     if (!model_.spec().parallel_block) memory(part, tokens * real(model_.spec().hidden), 2);
@@ -242,10 +301,25 @@ InferencePasses::Part InferencePasses::layer(const LayerKind& kind, const Iterat
   return part;
 }
 
-InferencePasses::Part InferencePasses::embedding(const Iteration& it) const {
+InferencePasses::Part InferencePasses::embedding(double tokens) const {
   Part part;
-  memory(part, (it.prompt_tokens + it.decodes) * real(model_.spec().hidden), 2);
-  reduce(part, it.prompt_tokens + it.decodes);
+  if (tokens <= 0) return part;
+  memory(part, tokens * real(model_.spec().hidden), 2);
+  reduce(part, tokens);
+  return part;
+}
+
+// Where tokens come in and where the next ones go out. A decoder behind an encoder comes after a norm of what that made.
+InferencePasses::Part InferencePasses::ends(const Stage& stage, const Iteration& it) const {
+  Part part;
+  const double encoded = model_.has_encoder() ? it.prompt_tokens : 0;
+  const double decoded = it.started + it.prompt_tokens + it.decodes - encoded;
+  if (stage.embedding) part.add(embedding(model_.has_encoder() ? encoded : decoded), 1);
+  if (stage.joins) {
+    memory(part, encoded * real(model_.spec().hidden), 2);
+    part.add(embedding(decoded), 1);
+  }
+  if (stage.loss) part.add(logits(it), 1);
   return part;
 }
 
@@ -281,15 +355,16 @@ IterationTime InferencePasses::operator()(const Iteration& it) const {
   std::vector<Part> kinds;
   kinds.reserve(kinds_.size());
   for (const LayerKind& kind : kinds_) kinds.push_back(layer(kind, it));
-  const double sent = tokens * real(model_.spec().hidden) * bytes_;
+  const double vector = real(model_.spec().hidden) * bytes_;
+  const double decoded = it.started + it.decodes;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     Part part;
     for (const LayerCount& layers : stages_[s].layers) {
       const auto known = std::ranges::find(kinds_, layers.kind) - kinds_.begin();
       part.add(kinds[static_cast<std::size_t>(known)], real(layers.count));
     }
-    if (stages_[s].embedding) part.add(embedding(it), 1);
-    if (stages_[s].loss) part.add(logits(it), 1);
+    part.add(ends(stages_[s], it), 1);
+    const double sent = (it.prompt_tokens + (stages_[s].decodes ? decoded : 0)) * vector;
     double send = 0;
     if (s + 1 < stages_.size()) {  // each rank its part, put together behind
       send = comms_.send(s, sent / tp_);

@@ -159,6 +159,100 @@ TEST(InferencePasses, AHostThatLaunchesKernelsSetsThePace) {
   EXPECT_GT(engine.decode(), 1.1 * graphs);
 }
 
+// ---- an encoder before the decoder
+
+// T5 11B: 24 decoder layers, 128 heads of 128, keys and values in 16 bits; of the decoder's tokens and of the prompt alike.
+constexpr double kT5Cache = 24.0 * 2 * 128 * 128 * 2;
+
+TEST(InferenceMemory, CacheBehindAnEncoder) {
+  Engine engine("t5-11b", "h100-sxm5");
+  const auto cache = [&](double tokens) {
+    return InferenceMemory(engine.model, engine.spec, engine.layout()).cache(tokens);
+  };
+  EXPECT_DOUBLE_EQ(cache(512 + 64), (512 + 64) * kT5Cache);
+  EXPECT_DOUBLE_EQ(cache(512 + 64), 512 * engine.model.cross_kv_bytes_per_token(2) +
+                                        64 * engine.model.kv_bytes_per_token(2));
+  engine.spec.plan.tp = 8;
+  EXPECT_DOUBLE_EQ(cache(1), kT5Cache / 8);
+  engine.spec.plan = {};
+  engine.spec.plan.pp = 2;  // the encoder's stage keeps nothing
+  EXPECT_DOUBLE_EQ(cache(1), kT5Cache);
+  engine.spec.plan.pp = 4;
+  EXPECT_DOUBLE_EQ(cache(1), kT5Cache / 2);
+}
+
+TEST(InferenceMemory, StagesBehindAnEncoderHoldCopiesOfTheEmbedding) {
+  Engine engine("t5-11b", "h100-sxm5");
+  const auto weights = [&] {
+    return InferenceMemory(engine.model, engine.spec, engine.layout()).weights();
+  };
+  EXPECT_NEAR(weights(), 2 * engine.model.total(), 2 * 1024);  // but for the last norm
+  // Encoder, decoder: 24 layers with two attentions, and a copy of what is embedded.
+  engine.spec.plan.pp = 2;
+  const double attention = 4.0 * 1024 * 16'384, mlp = 2.0 * 1024 * 65'536,
+               vocabulary = 32'128.0 * 1024;
+  const double norms = (24 * 3 + 1) * 1024, positions = 32 * 128;
+  EXPECT_DOUBLE_EQ(weights(), 2 * (24 * (2 * attention + mlp) + norms + positions + vocabulary));
+}
+
+Iteration first_of(double prompt) {
+  return {.prompts = 1,
+          .prompt_tokens = prompt,
+          .prompt_context = prompt * (prompt - 1) / 2,
+          .first_tokens = 1,
+          .started = 1};
+}
+
+// Reading 2 N of the encoder per token, and one token through the decoder's weights.
+TEST(InferencePasses, AnEncoderReadsAndADecoderWrites) {
+  Engine engine("t5-11b", "h100-sxm5");
+  const double bandwidth = 3.35e12 * engine.gpu.compute->memory_share;
+  const double read = engine.model.encoder_parameters(), written = engine.model.total() - read;
+  const double answer =
+      engine.time({.decodes = 1, .decode_context = 513, .decode_prompts = 512}).total();
+  EXPECT_GT(answer, 2 * written / bandwidth);
+  EXPECT_LT(answer, 1.35 * 2 * written / bandwidth);  // starts of 360 kernels
+  const double share = 2 * read * 512 / (engine.time(first_of(512)).total() - answer) / 989e12;
+  EXPECT_GT(share, 0.3);  // 512 rows of a hidden vector of 1,024
+  EXPECT_LT(share, 0.85);
+}
+
+// 64 answers: what they wrote and what they were asked is read once each.
+TEST(InferencePasses, AnswersReadThePromptsKeysToo) {
+  Engine engine("t5-11b", "h100-sxm5");
+  const double bandwidth = 3.35e12 * engine.gpu.compute->memory_share;
+  const auto time = [&](double prompt, double own) {
+    return engine
+        .time({.decodes = 64, .decode_context = 64 * (prompt + own), .decode_prompts = 64 * prompt})
+        .total();
+  };
+  EXPECT_NEAR((time(2049, 1) - time(1, 1)) / (64 * 2048 * kT5Cache / bandwidth), 1, 0.02);
+  EXPECT_NEAR((time(1, 2049) - time(1, 1)) / (64 * 2048 * kT5Cache / bandwidth), 1, 0.02);
+}
+
+// Two in a layer of the encoder and three in one of the decoder, one behind each embedding; answers meet the decoder alone.
+TEST(InferencePasses, AllReducesOfAnEncoderAndADecoder) {
+  Engine engine("t5-base", "h100-sxm5");
+  engine.spec.plan.tp = 2;
+  engine.all_reduce = 1;
+  EXPECT_DOUBLE_EQ(engine.time(first_of(512)).tp, 12 * 2 + 1 + 12 * 3 + 1);
+  const IterationTime answers =
+      engine.time({.decodes = 1, .decode_context = 513, .decode_prompts = 512});
+  EXPECT_DOUBLE_EQ(answers.tp, 12 * 3 + 1);
+}
+
+TEST(InferencePasses, StagesOfAnEncoderRestWhileAnswersAreWritten) {
+  Engine engine("t5-11b", "h100-sxm5");
+  engine.spec.plan.pp = 4;
+  const IterationTime answers =
+      engine.time({.decodes = 1, .decode_context = 513, .decode_prompts = 512});
+  EXPECT_EQ(answers.stages[0], 10e-6);  // what sending nothing takes here
+  EXPECT_GT(answers.stages[2], 1e-3);
+  const IterationTime prompts = engine.time(first_of(512));
+  EXPECT_GT(prompts.stages[0], 1e-3);
+  EXPECT_NEAR(prompts.stages[0], prompts.stages[1], 1e-4);
+}
+
 // vLLM's log of Llama-3-8B on 80 GB at 0.9 says some 430,000 tokens; 16.06 GB of weights leave 56 GB at 131,072 bytes.
 TEST(InferenceMemory, CacheOfLlama8bOn80Gb) {
   Engine engine("llama-3-8b", "h100-sxm5");

@@ -123,6 +123,7 @@ AttentionCall LayerWriter::core_call(LayerKind kind, bool backward, bool cross) 
   call.window = kind.windowed ? real(spec_.window.value_or(0)) : 0;
   call.causal = !spec_.masked && !kind.encoder && !cross;
   call.backward = backward;
+  call.biased = spec_.positions == Positions::relative && !cross;
   call.kernel = training_.software.attention;
   return call;
 }
@@ -157,6 +158,17 @@ void LayerWriter::core(LayerKind kind, bool backward, bool cross) {
   w_.attention(call, parts);
   if (parts > 1) w_.memory((parts - 1) * s_.tokens * heads_ * call.value_dim, kMerge);
   w_.open();
+}
+
+// Of a stack, or of every layer: numbers of ranges of distances become a matrix per head that all sequences share.
+void LayerWriter::position_biases(LayerKind kind, bool backward) {
+  if (spec_.positions != Positions::relative) return;
+  if (!kind.first && !spec_.position_biases_everywhere) return;
+  const double pairs = heads_ * s_.seq * s_.seq / s_.cp;
+  if (!backward)
+    w_.memory(pairs, 3, 3);  // looked up, and turned so that heads come first
+  else if (w_.weights())
+    w_.memory(pairs, 3, 3);
 }
 
 void LayerWriter::core_back(LayerKind kind, bool selective, bool cross) {

@@ -52,6 +52,7 @@ void LayerWriter::layer_forward(LayerKind kind) {
   }
   if (attends) {
     attention_in();
+    position_biases(kind, false);
     core(kind, false);
     w_.row({attention_row()});
     add();
@@ -92,6 +93,7 @@ void LayerWriter::layer_back(LayerKind kind, bool selective) {
     add_back();
     w_.row_back({attention_row()});
     core_back(kind, selective);
+    position_biases(kind, true);
     attention_in_back();
   }
   if (exchange_pending_) exchange_tokens(false, experts_step_);
@@ -158,7 +160,7 @@ void LayerWriter::embedding() {
   if (w_.forward()) {
     w_.memory(elements, 2);
     if (spec_.positions == Positions::learned) w_.memory(elements, 3);
-    if (spec_.masked) w_.memory(elements, 3);
+    if (spec_.segment_kinds() > 0) w_.memory(elements, 3);
     w_.after(Dimension::tp, s_.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
              elements * s_.bytes);
     if (spec_.embedding_norm) norm(s_.local * s_.hidden);

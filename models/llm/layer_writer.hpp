@@ -50,6 +50,7 @@ class LayerWriter {
   void join_back();
   void cross(LayerKind kind);
   void cross_back(LayerKind kind, bool selective);
+  void position_biases(LayerKind kind, bool backward);
   void core_back(LayerKind kind, bool selective, bool cross = false);
 
   void mamba();

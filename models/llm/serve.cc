@@ -119,6 +119,10 @@ class Server {
     double swap = 0;
   };
 
+  // In the cache before the next token can be made.
+  std::int64_t to_read(const Request& r) const {
+    return r.wanted.prompt + r.generated + (shape_.encodes ? 1 : 0);
+  }
   // In an empty cache.
   bool fits(const Request& r) const {
     return pages_of(r, r.wanted.prompt + r.wanted.output) <= pages_;
@@ -137,8 +141,8 @@ class Server {
     if (iterations > static_cast<double>(kMostIterations)) {
       throw LimitReached(
           fmt::format("answers of {:.4g} tokens, the longest of {:.4g}, take {:.4g} iterations of "
-                      "the engine or "
-                      "more, and {} is the most: ask for fewer or shorter ones in /requests",
+                      "the engine or more, and {} is the most: ask for fewer or shorter ones in "
+                      "/requests",
                       tokens, longest, iterations, kMostIterations));
     }
     if (tokens > kMostTokens) {
@@ -191,7 +195,7 @@ class Server {
       times.refused = true;
       return ask_again(now_);
     }
-    r.reading = r.wanted.prompt;
+    r.reading = to_read(r);
     r.context = r.wanted.cached;
     join(id, entry_.begin()->second);
   }
@@ -258,7 +262,7 @@ class Server {
         r.swapped = true;
         work.swap += costs_.swap(static_cast<double>(r.context));
       } else {
-        r.reading = r.wanted.prompt + r.generated;
+        r.reading = to_read(r);
         r.context = r.wanted.cached;
       }
       home.running.erase(home.running.begin() + static_cast<std::ptrdiff_t>(i));
@@ -295,13 +299,17 @@ class Server {
       work.decodes.push_back(id);
       work.size.decodes += 1;
       work.size.decode_context += static_cast<double>(r.context);
+      if (shape_.encodes) work.size.decode_prompts += static_cast<double>(r.wanted.prompt);
     }
   }
   void add_piece(Work& work, std::size_t id, std::int64_t tokens) {
     const Request& r = requests_[id];
-    const auto t = static_cast<double>(tokens), before = static_cast<double>(r.context);
+    const auto own = static_cast<double>(shape_.encodes ? tokens - r.wanted.prompt : 0);
+    const double t = static_cast<double>(tokens) - own, before = static_cast<double>(r.context);
     work.pieces.emplace_back(id, tokens);
     work.size.prompts += 1;
+    work.size.started += own;
+    work.size.started_context += own * (own - 1) / 2;
     work.size.prompt_tokens += t;
     work.size.prompt_context += t * before + t * (t - 1) / 2;
     if (r.context + tokens >= r.reading) work.size.first_tokens += 1;
@@ -309,13 +317,12 @@ class Server {
   // From the front of the queue while there is room.
   std::optional<std::size_t> admit(std::size_t replica, Work& work) {
     Replica& home = replicas_[replica];
-    if (home.waiting.empty() ||
-        static_cast<std::int64_t>(home.running.size()) >= serving_.max_batch)
-      return std::nullopt;
+    if (home.waiting.empty() || std::ssize(home.running) >= serving_.max_batch) return std::nullopt;
     const std::size_t id = home.waiting.front();
     Request& r = requests_[id];
     if (r.ready > now_) return std::nullopt;
-    const std::int64_t tokens = std::max(r.reading, r.context) + 1;
+    const std::int64_t tokens =
+        std::min(std::max(r.reading, r.context) + 1, r.wanted.prompt + r.wanted.output);
     if (!take_pages(replica, r, tokens)) return std::nullopt;
     home.waiting.pop_front();
     home.running.push_back(id);
@@ -378,12 +385,7 @@ class Server {
       const Work& work = works.emplace_back(plan(replica));
       const Iteration& size = work.size;
       any = any || size.prompts > 0 || size.decodes > 0;
-      most.prompts = std::max(most.prompts, size.prompts);
-      most.prompt_tokens = std::max(most.prompt_tokens, size.prompt_tokens);
-      most.prompt_context = std::max(most.prompt_context, size.prompt_context);
-      most.first_tokens = std::max(most.first_tokens, size.first_tokens);
-      most.decodes = std::max(most.decodes, size.decodes);
-      most.decode_context = std::max(most.decode_context, size.decode_context);
+      most.cover(size);
       swap = std::max(swap, work.swap);
       if (!costs_.slowness.empty()) slowness = std::max(slowness, costs_.slowness[replica]);
     }

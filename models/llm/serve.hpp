@@ -47,6 +47,7 @@ struct ServeShape {
   std::int64_t stages = 1;
   std::int64_t lockstep = 1;      // replicas that iterate together
   std::int64_t cache_tokens = 0;  // of one replica
+  bool encodes = false;  // an encoder reads prompts, a decoder starts with a token of its own
 };
 
 // Seconds.

@@ -76,6 +76,63 @@ TEST(Serve, OneRequestReadsThenWrites) {
   EXPECT_DOUBLE_EQ(lab.seen[0].prompt_context, 100 * 99 / 2);
 }
 
+// The decoder starts with a token of its own, which is kept too; answers see the prompt and what they wrote.
+TEST(Serve, AnEncoderReadsWhatADecoderAnswers) {
+  Lab lab;
+  lab.shape.encodes = true;
+  const ServeResult result = lab.run();
+  EXPECT_EQ(result.iterations, 10);
+  EXPECT_DOUBLE_EQ(lab.read(), 100);
+  EXPECT_DOUBLE_EQ(lab.seen[0].started, 1);
+  EXPECT_DOUBLE_EQ(lab.seen[0].first_tokens, 1);
+  for (std::size_t i = 1; i < lab.seen.size(); ++i) {
+    EXPECT_DOUBLE_EQ(lab.seen[i].decode_prompts, 100);
+    EXPECT_DOUBLE_EQ(lab.seen[i].decode_context, 100 + static_cast<double>(i));
+    EXPECT_DOUBLE_EQ(lab.seen[i].started, 0);
+  }
+  EXPECT_DOUBLE_EQ(result.peak_cache_tokens, 112);  // seven pages of 110 tokens
+}
+
+// A cache of just one request: the second waits, whatever either has written.
+TEST(Serve, ACacheOfOneRequestHoldsItsPromptAndAnswer) {
+  for (const bool encodes : {false, true}) {
+    for (const std::int64_t output : {1, 10}) {
+      Lab lab;
+      lab.shape.encodes = encodes;
+      lab.serving.block = 1;
+      lab.requests.output = output;
+      lab.requests.count = 2;
+      lab.shape.cache_tokens = 100 + output;
+      const ServeResult result = lab.run();
+      EXPECT_EQ(result.preemptions, 0);
+      EXPECT_FALSE(result.requests[1].refused);
+      EXPECT_NEAR(result.makespan, 2 * (kPrefill + static_cast<double>(output - 1) * kPerIteration),
+                  1e-9);
+    }
+  }
+}
+
+// Two that fit when they begin and not when they end: one is read again, its answer so far by the decoder.
+TEST(Serve, WhatADecoderWroteIsReadAgainBesideThePrompt) {
+  Lab lab;
+  lab.shape.encodes = true;
+  lab.serving.block = 1;
+  lab.requests.count = 2;
+  lab.shape.cache_tokens = 210;  // 220 at the end
+  const ServeResult result = lab.run();
+  EXPECT_EQ(result.preemptions, 1);
+  EXPECT_DOUBLE_EQ(lab.read(), 300);
+  double started = 0, again = 0;
+  for (const Iteration& it : lab.seen) {
+    started += it.started;
+    again = std::max(again, it.started_context);
+  }
+  const double wrote = started - 3;  // before it was put back
+  EXPECT_GT(wrote, 0);
+  EXPECT_DOUBLE_EQ(again, (wrote + 1) * wrote / 2);
+  EXPECT_DOUBLE_EQ(lab.decoded(), 20 - 3);
+}
+
 TEST(Serve, AClosedLoopAsksAgainWhenAnswered) {
   Lab lab;
   lab.requests.arrival = Arrival::closed;

@@ -2,6 +2,7 @@
 // Encoders and decoders, masked models, and keys of a config.json that change what is counted.
 #include "sim/run/llm_hf.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -101,10 +102,10 @@ TEST(HfBert, RefusesWhatMakesItAnotherModel) {
               HasSubstr("/position_embedding_type: positions are not one per place"));
   EXPECT_THAT(with(R"("add_cross_attention": true)"),
               HasSubstr("/add_cross_attention: its layers also attend to an encoder's output"));
-  EXPECT_THAT(with(R"("type_vocab_size": 1)"),
-              HasSubstr("/type_vocab_size: it has other than two"));
-  EXPECT_THAT(with(R"("architectures": ["BertForSequenceClassification"])"),
-              HasSubstr("predicts no tokens"));
+  for (const char* name : {"BertForSequenceClassification", "BertModel", "RobertaModel"})
+    EXPECT_THAT(with(fmt::format(R"("architectures": ["{}"])", name)),
+                HasSubstr("predicts no tokens"))
+        << name;
   EXPECT_EQ(with(R"("is_decoder": false, "add_cross_attention": false, "type_vocab_size": 2,
       "position_embedding_type": "absolute", "architectures": ["BertForMaskedLM"],
       "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "pad_token_id": 0)"),
@@ -116,6 +117,8 @@ TEST(HfBert, ReadsItsEnds) {
   EXPECT_TRUE(Read(bert(context)).spec.tied);
   EXPECT_FALSE(Read(bert(context + R"(, "tie_word_embeddings": false)")).spec.tied);
   EXPECT_FALSE(Read(bert(context)).spec.sentence_head);
+  EXPECT_EQ(Read(bert(context)).spec.segment_kinds(), 2);
+  EXPECT_EQ(Read(bert(context + R"(, "type_vocab_size": 1)")).spec.segment_kinds(), 1);
   EXPECT_TRUE(
       Read(bert(context + R"(, "architectures": ["BertForPreTraining"])")).spec.sentence_head);
 }
@@ -134,7 +137,9 @@ TEST(HfConfigKeys, CuresAreKeysOfTheFile) {
 
 TEST(HfConfigKeys, KnownTypesAreNamedOnce) {
   const std::string text = problems_of(R"({"model_type": "gemma9"})");
-  EXPECT_THAT(text, HasSubstr("mpt, bert, t5, mt5, umt5, nemotron"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("mpt, bert, roberta, xlm-roberta, camembert, distilbert, t5, mt5, umt5, nemotron"));
 }
 
 TEST(HfConfigKeys, WindowsMustBeWhereTheFamilyHasThem) {

@@ -139,18 +139,38 @@ void read_bloom(const HfConfig& c, LlmSpec& m) {
   m.embedding_norm = true;
 }
 
-void read_bert(const HfConfig& c, LlmSpec& m) {
-  read_decoder(c, m);
+void read_masked(const HfConfig& c, LlmSpec& m) {
   m.mlp = MlpKind::plain;
-  m.intermediate = c.required({"intermediate_size"});
   m.context = c.required({"max_position_embeddings"});
   m.positions = Positions::learned;
   m.masked = m.embedding_norm = true;
   m.tied = c.flag("tie_word_embeddings", true);
+  m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = true;
+}
+
+// Its matrix of positions holds what a row of padding and its neighbour take: max_position_embeddings are all rows.
+void read_roberta(const HfConfig& c, LlmSpec& m) {
+  read_decoder(c, m);
+  m.intermediate = c.required({"intermediate_size"});
+  read_masked(c, m);
+  m.segments = c.find({"type_vocab_size"}).value_or(2);
+}
+
+void read_distilbert(const HfConfig& c, LlmSpec& m) {
+  m.layers = c.required({"n_layers"});
+  m.hidden = c.required({"dim"});
+  m.heads = c.required({"n_heads"});
+  m.intermediate = c.required({"hidden_dim"});
+  m.vocabulary = c.required({"vocab_size"});
+  read_masked(c, m);
+  m.segments = 0;
+}
+
+void read_bert(const HfConfig& c, LlmSpec& m) {
+  read_roberta(c, m);
   const Json* names = c.find_json("architectures");
   m.sentence_head = names != nullptr && !names->items.empty() &&
                     names->items.front().text == "BertForPreTraining";
-  m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = true;
 }
 
 void read_mpt(const HfConfig& c, LlmSpec& m) {
@@ -441,6 +461,10 @@ constexpr HfFamily kFamilies[] = {{"llama", "LlamaForCausalLM", read_llama},
                                   {"mpt", "MPTForCausalLM", read_mpt},
                                   {"bert", "BertForMaskedLM", read_bert},
                                   {"bert", "BertForPreTraining", read_bert},
+                                  {"roberta", "RobertaForMaskedLM", read_roberta},
+                                  {"xlm-roberta", "XLMRobertaForMaskedLM", read_roberta},
+                                  {"camembert", "CamembertForMaskedLM", read_roberta},
+                                  {"distilbert", "DistilBertForMaskedLM", read_distilbert},
                                   {"t5", "T5ForConditionalGeneration", read_t5},
                                   {"t5", "T5WithLMHeadModel", read_t5},
                                   {"mt5", "MT5ForConditionalGeneration", read_mt5},

@@ -33,7 +33,6 @@ bool is_on(const Json& value) { return value.kind == Json::Kind::null || !is_off
 bool is_one(const Json& value) {
   return value.kind == Json::Kind::null || (value.is_number() && value.number == 1);
 }
-bool is_two(const Json& value) { return value.kind == Json::Kind::integer && value.integer == 2; }
 bool is_absolute(const Json& value) {
   return value.kind == Json::Kind::null || value.text == "absolute";
 }
@@ -52,8 +51,8 @@ struct Rule {
   bool (*legal)(const Json&);
   std::string_view fact;
 };
-constexpr std::string_view kBert = " bert ", kMpt = " mpt ", kT5 = " t5 mt5 umt5 ",
-                           kHybrid = " nemotron_h ",
+constexpr std::string_view kBert = " bert roberta xlm-roberta camembert distilbert ",
+                           kMpt = " mpt ", kT5 = " t5 mt5 umt5 ", kHybrid = " nemotron_h ",
                            kDeepseek = " deepseek_v2 deepseek_v3 kimi_k2 ",
                            kGemma = " gemma gemma2 gemma3 gemma3_text ",
                            kCohere = " cohere cohere2 ", kCohere2 = " cohere2 ", kOpt = " opt ",
@@ -69,7 +68,6 @@ constexpr Rule kRules[] = {
     {kT5, "", "is_decoder", is_off, "it is a decoder alone"},
     {kBert, "", "is_decoder", is_off, "it sees the words before a gap alone"},
     {kBert, "", "position_embedding_type", is_absolute, "positions are not one per place"},
-    {kBert, "", "type_vocab_size", is_two, "it has other than two kinds of segments"},
     {kMpt, "attn_config", "qk_ln", is_off, "queries and keys have norms"},
     {kMpt, "attn_config", "qk_gn", is_off, "queries and keys have norms"},
     {kMpt, "attn_config", "prefix_lm", is_off, "a part of its sequence is seen from both sides"},
@@ -158,7 +156,8 @@ class Contradictions {
     const bool predicts =
         std::ranges::any_of(kHeads, [&](std::string_view head) { return name.ends_with(head); });
     const bool other =
-        (name.find("For") != std::string_view::npos && !predicts) || name == "BertModel";
+        (name.find("For") != std::string_view::npos && !predicts) ||
+        (holds_for(kBert, type_) && (name.ends_with("Model") || name.ends_with("Embeddings")));
     if (other || name.ends_with("EncoderModel"))
       add(names->items.front(), "/architectures/0",
           other ? fmt::format("the output of \"{}\" predicts no tokens", name)
@@ -209,8 +208,8 @@ constexpr std::string_view kIdle[] = {
     "auto_map", "cache_implementation", "dtype", "finetuning_task", "for_llm_compressor",
     "gradient_checkpointing", "id2label", "init_config", "init_device", "label2id", "model_type",
     "name_or_path", "pretraining_tp", "problem_type", "quantization_config", "return_dict",
-    "task_specific_params", "tf_legacy_loss", "tokenizer_class", "tokenizer_name", "torch_dtype",
-    "torchscript", "use_bfloat16", "use_cache", "verbose",
+    "task_specific_params", "tf_legacy_loss", "tie_weights_", "tokenizer_class", "tokenizer_name",
+    "torch_dtype", "torchscript", "use_bfloat16", "use_cache", "verbose",
     // answers
     "bad_words_ids", "begin_suppress_tokens", "do_sample", "early_stopping", "max_length",
     "min_length", "num_beam_groups", "num_beams", "num_logits_to_keep", "num_return_sequences",
@@ -231,8 +230,9 @@ constexpr std::string_view kIdle[] = {
     "norm_topk_prob", "offset_alibi", "relative_attention_max_distance", "reorder_and_upcast_attn",
     "rescale_prenorm_residual", "residual_in_fp32", "router_jitter_noise", "routed_scaling_factor",
     "scalable_attention", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scoring_func",
-    "seq_aux", "skip_bias_add", "skip_bias_add_qkv", "slow_but_exact", "swiglu_limit", "topk_group",
-    "topk_method", "use_mamba_kernels", "use_pad_tok_in_ffn", "use_qk_norm",
+    "seq_aux", "sinusoidal_pos_embds", "skip_bias_add", "skip_bias_add_qkv", "slow_but_exact",
+    "swiglu_limit", "topk_group", "topk_method", "use_mamba_kernels", "use_pad_tok_in_ffn",
+    "use_qk_norm",
     // said again, or checked, elsewhere
     "dense_act_fn", "ep_size", "is_gated_act", "layer_types", "max_window_layers", "n_ctx",
     "no_rope_layer_interval", "no_rope_layers", "n_positions", "unk_index"};

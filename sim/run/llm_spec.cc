@@ -35,6 +35,8 @@ class Rules {
     if (m_.encoder_layers > 0) encoder();
     if (m_.sentence_head && !m_.masked)
       error("sentence_head", "the model fills no gaps", "add \"masked\": true");
+    if (m_.segments && !m_.masked)
+      error("segments", "the model fills no gaps", "add \"masked\": true");
   }
 
  private:

@@ -79,7 +79,7 @@ struct MambaSpec {
 
 struct LlmSpec : ComponentHead {
   std::int64_t layers = 0, hidden = 0, heads = 0, vocabulary = 0, intermediate = 0;
-  std::optional<std::int64_t> kv_heads, head_dim, context, window, norms;
+  std::optional<std::int64_t> kv_heads, head_dim, context, window, norms, segments;
   std::int64_t window_every = 1, prediction_layers = 0, encoder_layers = 0, position_buckets = 0;
   MlpKind mlp = MlpKind::gated;
   Positions positions = Positions::rotary;
@@ -93,6 +93,8 @@ struct LlmSpec : ComponentHead {
   Place place;
   std::string pointer;
 
+  // Kinds of segments that are embedded.
+  std::int64_t segment_kinds() const { return masked ? segments.value_or(2) : 0; }
   // Matrices into an MLP.
   std::int64_t mlp_inputs() const { return mlp == MlpKind::gated ? 2 : 1; }
   template <class V>
@@ -138,8 +140,10 @@ struct LlmSpec : ComponentHead {
     v("embedding_norm", embedding_norm, "a norm on the embedding");
     v("parallel_block", parallel_block, "attention and MLP side by side, by default from one norm");
     v("masked", masked,
-      "fills gaps, as BERT does: attention sees both sides, two kinds of segments are embedded, a "
+      "fills gaps, as BERT does: attention sees both sides, kinds of segments are embedded, a "
       "dense layer and a bias of the vocabulary stand at the output");
+    v("segments", segments, "kinds of segments that a masked model embeds; default: 2",
+      between(0, 1000));
     v("sentence_head", sentence_head,
       "a masked model that also says whether two sentences follow each other: a dense layer on the "
       "first token, and a choice of two");

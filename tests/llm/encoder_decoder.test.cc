@@ -191,6 +191,36 @@ TEST(EncoderDecoderStep, StagesSendTheEncodersOutputOn) {
   EXPECT_DOUBLE_EQ(number(report, "comm_bytes", "embed"), 2. * 2 * 32128 * 1024 * 4 / 4);
 }
 
+// Relative positions are a matrix per head that is added to the scores of both stacks' own attention. A kernel that
+// writes scores passes over them once more in each direction, half of all with full recompute once again.
+TEST(EncoderDecoderStep, RelativePositionsArePassesOverScores) {
+  const GpuSpec gpu = testing::catalogue_gpu("h100-sxm5");
+  LlmSpec with = llm("t5-base").spec(), without = with;
+  without.positions = Positions::none;
+  TrainingSpec spec = training();
+  spec.software.attention = AttentionKernel::fused_softmax;
+  spec.plan.micro_batch = 8;
+  const KernelTimes kernels(gpu, spec.software);
+  const auto added = [&](LayerKind kind, PassKind pass) {
+    const auto seconds = [&](const LlmSpec& m) {
+      return LayerPasses(Architecture(m), spec, kernels).layer(kind, pass, false).compute_s();
+    };
+    return seconds(with) - seconds(without);
+  };
+  const double bandwidth = gpu.memory_bandwidth->bytes_per_s() * gpu.compute->memory_share;
+  const double scores = 8 * kHeads * kE * kE, start = gpu.compute->kernel_start.seconds();
+  const LayerKind inner = llm("t5-base").layer(1), first = llm("t5-base").layer(0);
+  EXPECT_NEAR(added(inner, PassKind::forward), scores * (4 + 2. / 8) / bandwidth + start, 1e-12);
+  EXPECT_NEAR(added(inner, PassKind::backward), scores * (2 + 4. / 8) / bandwidth + start, 1e-12);
+  const double made = added(first, PassKind::forward) - added(inner, PassKind::forward);
+  EXPECT_GT(made, kHeads * kE * kE * 2 * 3 / bandwidth);  // once for the batch, in each direction
+  EXPECT_NEAR(added(first, PassKind::backward) - added(inner, PassKind::backward), made, 1e-12);
+  // Fused, the bias is read and its gradient written, which arithmetic may hide.
+  spec.software.attention = AttentionKernel::flash2;
+  EXPECT_GE(added(inner, PassKind::forward), 0);
+  EXPECT_GE(added(inner, PassKind::backward), 0);
+}
+
 TEST(EncoderDecoderStep, AShorterAnswerTakesLessTime) {
   const double whole = number(test::run(job("{}", "")), "compute_s"),
                part = number(test::run(job("{}")), "compute_s");
@@ -221,18 +251,42 @@ std::string refusal(const std::string& text) {
   return {};
 }
 
+std::string answers(const std::string& more) {
+  return fmt::format(
+      R"({{"fabric": "hgx-h100", "jobs": [{{"name": "t", "kind": "inference", "gpus": 8, "model": {},
+           "plan": {{"tp": 4}}{}}}]}})",
+      kSmall, more);
+}
+
+TEST(EncoderDecoderAnswers, AreReadOnceAndWrittenTokenByToken) {
+  const auto run = [](int prompt, int output) {
+    return test::run(
+        answers(fmt::format(R"(, "requests": {{"prompt": {}, "output": {}}})", prompt, output)));
+  };
+  const Report whole = run(2048, 64), shorter = run(2048, 1), brief = run(16, 64);
+  EXPECT_NEAR(number(whole, "ttft_s", "mean"), number(shorter, "e2e_s", "mean"), 1e-12);
+  EXPECT_GT(number(whole, "ttft_s", "mean"), 1.5 * number(brief, "ttft_s", "mean"));
+  EXPECT_LT(number(whole, "tpot_s", "mean"), number(shorter, "ttft_s", "mean"));
+  EXPECT_GT(number(whole, "tpot_s", "mean"), number(brief, "tpot_s", "mean"));
+}
+
+// A token of a prompt sees those behind it.
+TEST(EncoderDecoderAnswers, PromptsAreReadWhole) {
+  const std::string all =
+      refusal(answers(R"(, "serving": {"chunk": 64}, "requests": {"prefix_share": 0.5})"));
+  EXPECT_THAT(all, HasSubstr("/jobs/0/serving/chunk: chunks of prompts, where an encoder reads"));
+  EXPECT_THAT(all, HasSubstr("/jobs/0/requests/prefix_share: a part that was read before"));
+  EXPECT_THAT(
+      refusal(answers(R"(, "requests": {"trace": [{"prompt": 64, "output": 2, "cached": 0.5}]})")),
+      HasSubstr("/jobs/0/requests/trace/0/cached: a part that was read before"));
+}
+
 TEST(EncoderDecoderStep, RefusesWhatIsNotThereYet) {
   EXPECT_THAT(refusal(job(R"({"cp": 2})")),
               HasSubstr("/plan/cp: not yet: context parallel ranks of a model with an encoder"));
   EXPECT_THAT(refusal(job(R"({"pp": 2, "vpp": 2})")), HasSubstr("/plan/vpp: not yet"));
   EXPECT_THAT(refusal(job(R"({"tp": 8, "sp": true})", R"(, "decoder_seq": 100)")),
               HasSubstr("100 tokens of the decoder do not divide by tp 8"));
-  EXPECT_THAT(
-      refusal(fmt::format(
-          R"({{"fabric": "hgx-h100", "jobs": [{{"name": "a", "kind": "inference", "gpus": 8, "model": {},
-                       "plan": {{"tp": 8}}, "requests": {{"arrival": "poisson", "rate": "1 /s", "count": 2, "prompt": 100, "output": 10}}}}]}})",
-          kSmall)),
-      HasSubstr("/model: not yet: answers of a model with an encoder"));
   const std::string alone = refusal(
       R"({"fabric": "hgx-h100", "jobs": [{"name": "t", "kind": "training", "gpus": 8, "model": {"use": "llama-3-8b"},
           "seq": 2048, "decoder_seq": 512, "global_batch": 8}]})");

@@ -2,7 +2,9 @@
 #include "calibrate/fit/check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -111,6 +113,54 @@ HoldOut in_turn(const FitMachine& machine, const FitData& data, const FitOptions
   return out;
 }
 
+// Sizes of one kind of copy or kernel, in order: every other one between the smallest and the largest is left out.
+class Between {
+ public:
+  explicit Between(const FitData& data) {
+    for (const FitCopy& copy : data.copies)
+      if (copy.refused.empty()) sizes_[kind_of(copy)].insert(size_of(copy));
+    for (const FitKernel& kernel : data.kernels)
+      if (kernel.refused.empty()) sizes_[kind_of(kernel)].insert(size_of(kernel));
+  }
+  template <class Row>
+  bool keeps(const Row& row) const {
+    const auto found = sizes_.find(kind_of(row));
+    if (found == sizes_.end()) return true;
+    const auto& sizes = found->second;
+    const auto at = sizes.find(size_of(row));
+    return at == sizes.end() || std::next(at) == sizes.end() ||
+           std::distance(sizes.begin(), at) % 2 == 0;
+  }
+
+ private:
+  static std::string kind_of(const FitCopy& copy) {
+    return fmt::format("{} {} {}", copy.group, static_cast<int>(copy.quantity), copy.both_ways);
+  }
+  static std::string kind_of(const FitKernel& kernel) {
+    return fmt::format("{} {}", write_config(kernel.test).text, kernel.type);
+  }
+  using Size = std::array<double, 4>;
+  static Size size_of(const FitCopy& copy) { return {copy.bytes.value()}; }
+  static Size size_of(const FitKernel& kernel) {
+    const auto m = static_cast<double>(kernel.m), n = static_cast<double>(kernel.n),
+               k = static_cast<double>(kernel.k);
+    return kernel.test == KernelTest::matmul ? Size{m * n * k, m, n, k}
+                                             : Size{kernel.bytes.value()};
+  }
+  std::map<std::string, std::set<Size>> sizes_;
+};
+
+void keep_between(const FitData& data, std::vector<bool>& keep) {
+  const Between between(data);
+  std::map<int, bool> together;  // what starts together stays together
+  for (const FitCopy& copy : data.copies) {
+    const bool kept = between.keeps(copy);
+    keep.push_back(copy.together > 0 ? together.try_emplace(copy.together, kept).first->second
+                                     : kept);
+  }
+  for (const FitKernel& kernel : data.kernels) keep.push_back(between.keeps(kernel));
+}
+
 }  // namespace
 
 void summarise(HoldOut& result) {
@@ -125,8 +175,24 @@ void summarise(HoldOut& result) {
   result.median = median(sizes);
   result.bias = median(errors);
   std::ranges::sort(sizes);
-  result.p90 = sizes[static_cast<std::size_t>(0.9 * static_cast<double>(sizes.size() - 1))];
+  result.p90 =
+      sizes[static_cast<std::size_t>(std::ceil(0.9 * static_cast<double>(sizes.size()))) - 1];
   result.coverage = static_cast<double>(covered) / static_cast<double>(sizes.size());
+}
+
+std::vector<HeldOutKind> kinds_of(const HoldOut& found) {
+  std::vector<HeldOutKind> out;
+  for (const auto& [name, kinds] : {std::pair{"collectives", std::vector{PointKind::collective}},
+                                    {"copies", std::vector{PointKind::copy, PointKind::latency}},
+                                    {"kernels", std::vector{PointKind::kernel}}}) {
+    HeldOutKind& kind = out.emplace_back();
+    kind.name = name;
+    for (const HeldOutRow& row : found.rows)
+      if (std::ranges::find(kinds, row.point.kind) != kinds.end()) kind.of.rows.push_back(row);
+    summarise(kind.of);
+    if (kind.of.rows.empty()) out.pop_back();
+  }
+  return out;
 }
 
 std::vector<std::string> fault_notes(const HoldOut& found) {
@@ -175,7 +241,7 @@ HoldOut hold_out_sizes(const FitMachine& machine, const FitData& data,
       if (nearest < table.rows.size()) keep[first + nearest] = true;
     }
   }
-  keep.insert(keep.end(), data.copies.size() + data.kernels.size(), true);
+  keep_between(data, keep);
   return with_keep(machine, data, keep, options, fault_in(machine, split(data, keep), options));
 }
 

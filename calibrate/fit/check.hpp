@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far off a calibrated machine is on what it was not fitted to: some rows are kept, the rest is predicted with an interval.
 //
-//   sizes         kept: the rows nearest to a few sizes of every table; predicted: the others
+//   sizes         kept: the rows nearest to a few sizes of every table; predicted: the others. Of every kind of copies, of memory
+//                 kernels and of products of one precision (by their work): every other size between the least and the largest
+//                 is predicted, so that a machine of one GPU has something to be held to
 //   groups        each number of ranks in turn is left out whole, and predicted from the others
 //   collectives   each collective in turn
 //
@@ -44,6 +46,13 @@ HoldOut hold_out_sizes(const FitMachine& machine, const FitData& data,
 HoldOut hold_out_groups(const FitMachine& machine, const FitData& data, const FitOptions& options);
 HoldOut hold_out_collectives(const FitMachine& machine, const FitData& data,
                              const FitOptions& options);
+
+// The figures of collectives, copies and kernels apart; kinds without rows are not there.
+struct HeldOutKind {
+  std::string name;
+  HoldOut of;
+};
+std::vector<HeldOutKind> kinds_of(const HoldOut& found);
 
 // What people are to know of the faults: which ones, and what became of the rows beside them.
 std::vector<std::string> fault_notes(const HoldOut& found);

@@ -78,9 +78,10 @@ class Reader {
     unasked(measurement_.experts.size(), "dispatch and combine of experts");
     if (!measurement_.overlaps.empty()) {
       notes_.push_back(fmt::format(
-          "{}: products beside collectives take {:.3g} times what they take alone, median of {}: "
-          "`beside_collectives` of the GPU's computing, which training steps use; a fit leaves it "
-          "alone",
+          "{}: products beside collectives take {:.3g} times what they take alone, median of {}. "
+          "`beside_collectives` is left alone: the catalogue's `sustained` was fitted to whole "
+          "steps of training and holds that loss, which would count twice. Set both, with a "
+          "`sustained` of long products without collectives",
           measurement_.name, beside_collectives(), measurement_.overlaps.size()));
     }
     if (within_ > 0)

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,7 +62,7 @@ std::optional<Measurement> parse(std::string_view text, const std::string& name,
 }  // namespace
 
 std::string replace_file(const std::string& path, std::string_view text) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  const std::string temporary = path + ".tmp";  // one name: what a kill leaves is written over
   const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) return why(temporary);
   bool good = write_all(file, text) && ::fdatasync(file) == 0;
@@ -87,10 +88,22 @@ ResultFile::ResultFile(std::string path, const Measurement& head, Open how)
         "{} is there already: --resume goes on with it, --overwrite starts anew", path_));
   }
   all_.add(head);
-  if (how == Open::resume) read_back(head);
-  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (how == Open::resume ? 0 : O_TRUNC);
-  file_ = ::open(journal_.c_str(), flags, 0644);
+  file_ = ::open(journal_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (file_ < 0) throw UnusablePath(why(journal_));
+  try {
+    // A folder that knows no locks is no reason not to measure.
+    if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      throw UnusablePath(fmt::format("another weft-probe is writing {}", path_));
+    open_journal(head, how);
+  } catch (const UnusablePath&) {
+    ::close(file_);
+    if (!begun) ::unlink(journal_.c_str());
+    throw;
+  }
+}
+
+void ResultFile::open_journal(const Measurement& head, Open how) {
+  if (how == Open::resume) read_back(head);
   if (::ftruncate(file_, length_) != 0 || ::lseek(file_, length_, SEEK_SET) < 0)
     throw UnusablePath(why(journal_));
   if (const std::string trouble =
@@ -178,9 +191,7 @@ bool ResultFile::append(const std::string& line) {
 }
 
 void ResultFile::remember(std::string trouble) {
-  if (trouble == last_trouble_) return;
-  last_trouble_ = trouble;
-  trouble_ = std::move(trouble);
+  if (told_.insert(trouble).second) trouble_ = std::move(trouble);
 }
 
 std::string ResultFile::take_trouble() { return std::exchange(trouble_, {}); }

@@ -31,7 +31,8 @@ class ResultFile {
  public:
   enum class Open { fresh, replace, resume };
   // `head` is what is known before the first test: tool, hosts, date. Throws UnusablePath: the folder cannot be written, the
-  // file is there and `fresh` was asked for, or what is to be resumed is of another machine or another way to run.
+  // file is there and `fresh` was asked for, what is to be resumed is of another machine or another way to run, or another
+  // process writes it.
   ResultFile(std::string path, const Measurement& head, Open how);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
@@ -57,6 +58,7 @@ class ResultFile {
   const Measurement& result() const { return all_.result(); }
 
  private:
+  void open_journal(const Measurement& head, Open how);
   void read_back(const Measurement& head);
   void refuse_other_run(const Measurement& head, const Measurement& before) const;
   void take(const Measurement& part);
@@ -71,7 +73,8 @@ class ResultFile {
   std::vector<std::string> unwritten_;  // lines that are in memory only
   int file_ = -1;
   std::int64_t length_ = 0;  // of the journal's whole lines
-  std::string trouble_, last_trouble_;
+  std::string trouble_;
+  std::unordered_set<std::string> told_;
   double checkpoint_at_ = 0;
 };
 

@@ -195,6 +195,31 @@ TEST_F(ProbeSession, PathThatCannotBeWrittenIsSaidBeforeAnythingIsMeasured) {
   EXPECT_THROW(ResultFile("/dev/full", head_, ResultFile::Open::replace), UnusablePath);
 }
 
+TEST_F(ProbeSession, OneProcessAtATimeWritesAFile) {
+  {
+    ResultFile first(path(), head_, ResultFile::Open::fresh);
+    for (const auto how : {ResultFile::Open::resume, ResultFile::Open::replace})
+      EXPECT_THROW(ResultFile(path(), head_, how), UnusablePath);
+    run_session(plan_, backend_, first, {});
+    first.finish();
+  }
+  EXPECT_EQ(read(path()).copies.size(), 5U);
+  EXPECT_NO_THROW(ResultFile(path(), head_, ResultFile::Open::resume).finish());
+}
+
+// What a kill in the middle of a checkpoint leaves beside the file.
+TEST_F(ProbeSession, NothingStaysBesideTheFile) {
+  std::ofstream(path() + ".tmp") << "{\"kind\": \"measu";
+  ResultFile file(path(), head_, ResultFile::Open::fresh);
+  run_session(plan_, backend_, file, {});
+  file.finish();
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  std::ofstream(path()) << "not a measurement";
+  EXPECT_THROW(ResultFile(path(), head_, ResultFile::Open::resume), UnusablePath);
+  EXPECT_FALSE(std::filesystem::exists(path() + ".journal") &&
+               std::filesystem::file_size(path() + ".journal") > 0);
+}
+
 TEST_F(ProbeSession, FolderThatGoesAwayCostsNoResult) {
   ResultFile file(path(), head_, ResultFile::Open::fresh);
   std::filesystem::remove_all(folder_);

@@ -300,8 +300,43 @@ TEST_F(Refused, HoldOutWithoutTables) {
       folder_.file("m.json", measurement(R"("copies": [)" + std::string(kGoodCopies) + "]"));
   const Outcome outcome = weft_cli({"calibrate", "check", box, "--fabric", "hgx-h100"});
   EXPECT_EQ(outcome.code, kBadInput);
-  EXPECT_THAT(outcome.err,
-              HasSubstr("tables of collectives are left out, and the files hold none"));
+  EXPECT_THAT(outcome.err, HasSubstr("three sizes of a kind"));
+  for (const char* what : {"groups", "collectives"}) {
+    const Outcome other =
+        weft_cli({"calibrate", "check", box, "--fabric", "hgx-h100", "--leave-out", what});
+    EXPECT_EQ(other.code, kBadInput);
+    EXPECT_THAT(other.err,
+                HasSubstr("tables of collectives are left out, and the files hold none"));
+  }
+}
+
+TEST_F(Refused, AFileWhoseRunHasNotEndedIsTold) {
+  const std::string box =
+      folder_.file("m.json", measurement(R"("copies": [)" + std::string(kGoodCopies) + "]"));
+  EXPECT_EQ(weft_cli({"calibrate", "inspect", box}).err, "");
+  folder_.file("m.json.journal", "{}\n");
+  const Outcome inspected = weft_cli({"calibrate", "inspect", box});
+  EXPECT_EQ(inspected.code, kOk);
+  EXPECT_THAT(inspected.err, HasSubstr("what it lacks is in"));
+  EXPECT_THAT(weft_cli({"calibrate", "fit", box, "--fabric", "hgx-h100"}).out,
+              HasSubstr("m.json.journal"));
+  EXPECT_THAT(weft_cli({"calibrate", "fit", box, "--fabric", "hgx-h100", "--json"}).err,
+              HasSubstr("m.json.journal"));
+}
+
+// Beside collectives a product takes longer: said with its figure, and not counted twice.
+TEST_F(Refused, WhatStepsAlreadyHoldIsToldAndNotSet) {
+  const Outcome outcome = fit(R"("copies": [)" + std::string(kGoodCopies) + R"(],
+ "overlaps": [{"gpu": "gpu0", "type": "bf16", "m": 8192, "n": 8192, "k": 8192, "ranks": 8,
+  "collective": "all_reduce", "bytes": "64 MiB", "kernel_alone": "1500 us",
+  "collective_alone": "300 us", "kernel": "1800 us", "collective_time": "400 us"}])",
+                              "hgx-h100", {"-o", folder_.path("p.json")});
+  ASSERT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("take 1.2 times what they take alone"));
+  EXPECT_THAT(outcome.out, HasSubstr("would count twice"));
+  std::ifstream patch(folder_.path("p.json"));
+  const std::string text(std::istreambuf_iterator<char>(patch), {});
+  EXPECT_THAT(text, Not(HasSubstr("beside_collectives")));
 }
 
 TEST_F(Refused, KeptSizesThatWereNotMeasured) {

@@ -87,6 +87,8 @@ inline void measure(FitData& data, const std::vector<double>& true_values, doubl
   for (FitTable& table : data.tables)
     for (FitRow& row : table.rows) row.us = true_values[i++] * std::exp(noise * luck.normal());
   for (FitCopy& copy : data.copies) copy.value = true_values[i++] * std::exp(noise * luck.normal());
+  for (FitKernel& kernel : data.kernels)
+    kernel.us = true_values[i++] * std::exp(noise * luck.normal());
 }
 
 }  // namespace weft::calibrate_test

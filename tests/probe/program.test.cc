@@ -62,7 +62,8 @@ TEST_F(ProbeProgram, KilledAtAnyMomentItIsResumedToTheSameNumbers) {
   EXPECT_GT(killed, 1);
   ASSERT_EQ(run(synthetic(path("cut.json"), {"--resume"})).code, 0);
   EXPECT_EQ(numbers(read(path("cut.json"))), wanted);
-  EXPECT_FALSE(std::filesystem::exists(path("cut.json.journal")));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    EXPECT_EQ(entry.path().string().find("cut.json."), std::string::npos) << entry.path();
 }
 
 TEST_F(ProbeProgram, InterruptKeepsWhatWasMeasuredAndListsTheRest) {
@@ -105,7 +106,7 @@ TEST_F(ProbeProgram, FullDiskIsReportedAndNothingIsLost) {
   EXPECT_EQ(result.code, 4);
   EXPECT_NE(result.err.find("cannot write"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("results are kept in memory"), std::string::npos) << result.err;
-  EXPECT_LE(std::count(result.err.begin(), result.err.end(), '\n'), 6) << result.err;
+  EXPECT_LE(std::count(result.err.begin(), result.err.end(), '\n'), 4) << result.err;
   read(path("box.json"));  // what was there before is still whole
   EXPECT_EQ(numbers(parse(result.out)), numbers(read(path("whole.json"))));
 }

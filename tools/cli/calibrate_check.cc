@@ -19,10 +19,13 @@ class CalibrateCheck final : public Command {
  public:
   void add(CLI::App& app) override {
     add_calibrate_flags(app, flags_);
-    app.add_option("--leave-out", leave_out_,
-                   "sizes: all but those of --keep; groups or collectives: one after the other")
+    app.add_option(
+           "--leave-out", leave_out_,
+           "sizes: of collectives all but those of --keep, of copies and kernels every other "
+           "one between the least and the largest; groups or collectives: one after the other")
         ->check(CLI::IsMember({"sizes", "groups", "collectives"}));
-    app.add_option("--keep", keep_, "sizes that are fitted, default 32 KiB, 1 MiB and 1 GiB")
+    app.add_option("--keep", keep_,
+                   "sizes of collectives that are fitted, default 32 KiB, 1 MiB and 1 GiB")
         ->delimiter(',')
         ->type_name("SIZE,...");
     app.add_option("--page", page_,
@@ -60,18 +63,26 @@ class CalibrateCheck final : public Command {
                               ? hold_out_collectives(input.machine, input.data, {})
                               : hold_out_sizes(input.machine, input.data, sizes, {});
     if (found.rows.empty()) {
-      throw InputError(fmt::format(
-          "error: --leave-out {}: nothing is left to fit or to predict\n    {}\n", leave_out_,
-          input.data.tables.empty()
-              ? "rows of tables of collectives are left out, and the files hold none"
-              : "--keep sizes that were measured, or --leave-out the other of sizes and groups"));
+      throw InputError(
+          fmt::format("error: --leave-out {}: nothing is left to fit or to predict\n    {}\n",
+                      leave_out_, cure(input.data)));
     }
     if (!page_.empty()) write_page(input, found);
+    if (json_) tell_notes(input, io);
     io.out = json_ ? to_text(to_json(found)) + "\n" : text(input, found);
     return kOk;
   }
 
  private:
+  const char* cure(const FitData& data) const {
+    if (!data.tables.empty())
+      return "--keep sizes that were measured, or --leave-out the other of sizes and groups";
+    return leave_out_ == "sizes"
+               ? "copies and kernels need three sizes of a kind: those between are left out"
+               : "rows of tables of collectives are left out, and the files hold none: --leave-out "
+                 "sizes";
+  }
+
   // Sizes as a tool rounds them to whole elements of all ranks are the same.
   static void refuse_unmeasured(const std::vector<Bytes>& sizes, const FitData& data) {
     constexpr double kSame = 1.02;
@@ -122,6 +133,18 @@ class CalibrateCheck final : public Command {
     for (const std::string& fault : found.faults) faults.push(fault);
     out.set("faults", std::move(faults));
     out.set("spoilt_rows", std::uint64_t{found.spoilt});
+    Json kinds = Json::array();
+    for (const HeldOutKind& kind : kinds_of(found)) {
+      Json k = Json::object();
+      k.set("kind", kind.name);
+      k.set("rows", std::uint64_t{kind.of.rows.size()});
+      k.set("median_abs_rel_error", kind.of.median);
+      k.set("p90_abs_rel_error", kind.of.p90);
+      k.set("bias", kind.of.bias);
+      k.set("coverage_90", kind.of.coverage);
+      kinds.push(std::move(k));
+    }
+    out.set("kinds", std::move(kinds));
     Json rows = Json::array();
     for (const HeldOutRow& row : found.rows) {
       Json r = Json::object();
@@ -150,6 +173,17 @@ class CalibrateCheck final : public Command {
         "{:+.1f} %;\n{:.0f} % lie in their 90 % interval.\n",
         found.fitted, found.rows.size(), 100 * found.median, 100 * found.p90, 100 * found.bias,
         100 * found.coverage);
+    const std::vector<HeldOutKind> kinds = kinds_of(found);
+    if (kinds.size() > 1) {
+      Table by_kind({"of them", "rows", "median error %", "9 of 10 within %", "bias %",
+                     "in their interval %"});
+      for (const auto& [name, of] : kinds)
+        by_kind.row({name, fmt::format("{}", of.rows.size()),
+                     fmt::format("{:.1f}", 100 * of.median), fmt::format("{:.1f}", 100 * of.p90),
+                     fmt::format("{:+.1f}", 100 * of.bias),
+                     fmt::format("{:.0f}", 100 * of.coverage)});
+      out += "\n" + by_kind.text() + "\n";
+    }
     for (const std::string& note : fault_notes(found)) out += "note: " + note + "\n";
     for (const std::string& note : input.notes) out += "note: " + note + "\n";
     return out;

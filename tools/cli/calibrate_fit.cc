@@ -102,6 +102,7 @@ class CalibrateFit final : public Command {
                                                 .notes = input.notes,
                                                 .fitted = &fitted})});
     write_files(files);
+    if (json_) tell_notes(input, io);
     io.out = json_ ? to_text(patch) + "\n" : text(input, fitted, io);
     return kOk;
   }

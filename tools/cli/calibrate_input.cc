@@ -65,7 +65,7 @@ std::optional<MeasuredFile> import_log(const Importer& importer, const std::stri
 
 // What is JSON and no report of a tool: a measurement, another file of weft's, or neither.
 std::optional<MeasuredFile> read_document(const std::string& text, const std::string& path,
-                                          Diagnostics& out) {
+                                          std::vector<std::string>& notes, Diagnostics& out) {
   MeasuredFile found;
   const std::size_t before = out.error_count();
   found.document = parse_json(text, path, out);
@@ -86,6 +86,12 @@ std::optional<MeasuredFile> read_document(const std::string& text, const std::st
   }
   found.measurement = read_measurement(found.document, out);
   if (out.error_count() > before) return std::nullopt;
+  std::error_code unknown;
+  if (std::filesystem::exists(path + ".journal", unknown))
+    notes.push_back(fmt::format(
+        "{0}: a run that has not ended: what it lacks is in {0}.journal, weft-probe --resume puts "
+        "it in",
+        path));
   return found;
 }
 
@@ -129,14 +135,14 @@ std::optional<MeasuredFile> read_measured(const std::string& path, const Calibra
   Diagnostics trial;
   const Json document = parse_json(*text, path, trial);
   const bool ours = document.find("kind") != nullptr && document.find("kind")->is_string();
-  if (ours) return read_document(*text, path, out);
+  if (ours) return read_document(*text, path, notes, out);
   for (const char* name : kTried) {
     Diagnostics tried;
     std::vector<std::string> warnings;
     if (import_log(*importer_named(name), *text, path, flags, warnings, tried))
       return import_log(*importer_named(name), *text, path, flags, notes, out);
   }
-  if (trial.ok()) return read_document(*text, path, out);
+  if (trial.ok()) return read_document(*text, path, notes, out);
   // What the first importer says is the likeliest; run it again where its problems are kept.
   import_log(*importer_named(kTried[0]), *text, path, flags, notes, out);
   return std::nullopt;
@@ -210,6 +216,10 @@ CalibrateInput read_calibrate_input(const CalibrateFlags& flags, Io& io) {
     throw InputError(said);
   }
   return input;
+}
+
+void tell_notes(const CalibrateInput& input, Io& io) {
+  for (const std::string& note : input.notes) io.err << "note: " << note << "\n";
 }
 
 std::vector<std::string> pointers_of(const Settings& sets) {

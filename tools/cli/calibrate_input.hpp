@@ -32,6 +32,8 @@ struct CalibrateInput {
 };
 // Throws InputError with all problems of all files.
 CalibrateInput read_calibrate_input(const CalibrateFlags& flags, Io& io);
+// Where a JSON answer has no room for them.
+void tell_notes(const CalibrateInput& input, Io& io);
 
 // Of a file of kind "measurement", or of a log or output that an importer understands.
 std::optional<MeasuredFile> read_measured(const std::string& path, const CalibrateFlags& flags,

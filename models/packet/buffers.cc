@@ -26,15 +26,11 @@ std::int64_t Engine::threshold(const Node& node, const PortSpec& spec) const {
   return spec.xoff > 0 ? spec.xoff : dynamic_threshold(node);
 }
 
-bool Engine::admit(std::uint32_t in, std::uint32_t out, const Packet& packet) {
+// More than may be there without a look at the pool.
+bool Engine::admit_beyond(std::uint32_t in, std::uint32_t out, const Packet& packet) {
   const Port& from = ports_[in];
   Node& node = nodes_[from.to];
   Gate& held = gate(in, packet.came);
-  if (std::int64_t{held.charge} + packet.charge <= held.limit) {
-    node.used += packet.charge;
-    held.charge += packet.charge;
-    return true;
-  }
   const PortSpec& spec = specs_[in];
   const bool lossless = from.guard == Guard::pause && packet.kind == Kind::data;
   const auto fits = [&] {
@@ -66,10 +62,12 @@ bool Engine::admit(std::uint32_t in, std::uint32_t out, const Packet& packet) {
   return true;
 }
 
-// The packet that was committed last has left.
-void Engine::release(Port& port) {
-  std::uint32_t in = std::exchange(port.leaving_ingress, kNone);
-  if (in >= kShared && (in = freed_by_last(in)) == kNone) return;
+void Engine::release_shared(Port& port, std::uint32_t shared) {
+  if (const std::uint32_t in = freed_by_last(shared); in != kNone) release_above(port, in);
+}
+
+// Of a link that has headroom in use or was paused.
+void Engine::release_above(Port& port, std::uint32_t in) {
   Gate& held = gate(in, port.leaving_class);
   Node& node = nodes_[port.from];
   auto left = static_cast<std::int32_t>(port.leaving_charge);

@@ -147,7 +147,7 @@ std::uint32_t Engine::charge_of(std::uint32_t bytes) const {
 
 // ---- ports
 
-void Engine::advance(std::uint32_t p, Time until) {
+void Engine::make_up(std::uint32_t p, Time until) {
   Port& port = ports_[p];
   while (port.busy_until <= until) {
     if (port.leaving_ingress != kNone) {

@@ -25,6 +25,7 @@
 #include <queue>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "models/packet/congestion.hpp"
@@ -293,7 +294,13 @@ class Engine {
   };
 
   // packet_engine.cc
-  void advance(std::uint32_t p, Time until);
+  // What a port did until then.
+  void advance(std::uint32_t p, Time until) {
+    const Port& port = ports_[p];
+    const bool works = port.leaving_ingress != kNone || (port.ready & ~port.held) != 0;
+    if (works && port.busy_until <= until) make_up(p, until);
+  }
+  void make_up(std::uint32_t p, Time until);
   bool tells(const Port& port) const;
   bool start_next(std::uint32_t p, Port& port, std::uint8_t classes, Time until);
   void commit(std::uint32_t p, Port& port, std::uint32_t k, Time start);
@@ -329,8 +336,27 @@ class Engine {
   std::uint32_t blame(std::uint32_t in, std::uint8_t c, std::uint32_t out, const Packet& packet);
 
   // buffers.cc
-  bool admit(std::uint32_t in, std::uint32_t out, const Packet& packet);
-  void release(Port& port);
+  // Takes room behind `in` for a packet; false when there is none.
+  bool admit(std::uint32_t in, std::uint32_t out, const Packet& packet) {
+    Gate& held = gate(in, packet.came);
+    if (std::int64_t{held.charge} + packet.charge > held.limit)
+      return admit_beyond(in, out, packet);
+    held.charge += static_cast<std::int32_t>(packet.charge);
+    nodes_[ports_[in].to].used += packet.charge;
+    return true;
+  }
+  bool admit_beyond(std::uint32_t in, std::uint32_t out, const Packet& packet);
+  // The packet that was committed last has left.
+  void release(Port& port) {
+    const std::uint32_t in = std::exchange(port.leaving_ingress, kNone);
+    if (in >= kShared) return release_shared(port, in);
+    Gate& held = gate(in, port.leaving_class);
+    if (held.headroom > 0 || held.paused != 0) return release_above(port, in);
+    held.charge -= static_cast<std::int32_t>(port.leaving_charge);
+    nodes_[port.from].used -= port.leaving_charge;
+  }
+  void release_shared(Port& port, std::uint32_t shared);
+  void release_above(Port& port, std::uint32_t in);
   void give_back_buffer(std::uint32_t in, const Packet& packet);
   void mark(std::uint32_t q, Packet& packet);
   bool take_credit(std::uint32_t p, std::uint8_t c, std::uint32_t charge, Time start);

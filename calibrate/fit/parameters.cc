@@ -10,6 +10,7 @@
 #include "models/catalog.hpp"
 #include "models/nccl/communicator.hpp"
 #include "sim/core/config.hpp"
+#include "sim/core/seconds.hpp"
 #include "sim/core/text.hpp"
 #include "sim/fabric/link_law.hpp"
 
@@ -248,7 +249,7 @@ std::vector<Parameter> find_parameters(const Json& document, const ParameterQues
 Json parameter_value(ParameterUnit unit, double value) {
   switch (unit) {
     case ParameterUnit::time:
-      return Json(to_exact_text(Time{std::llround(value * 1e12)}));
+      return Json(to_exact_text(time_from_seconds(value)));
     case ParameterUnit::bandwidth:
       return Json(to_exact_text(Bandwidth{std::llround(value)}));
     case ParameterUnit::share:

@@ -2,7 +2,6 @@
 #include "calibrate/probe/synthetic.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "sim/core/check.hpp"
 #include "sim/core/hash.hpp"
 #include "sim/core/random.hpp"
+#include "sim/core/seconds.hpp"
 #include "sim/core/text.hpp"
 
 namespace weft {
@@ -28,9 +28,7 @@ constexpr Time kPoll{350'000}, kStoreToCopy{1'200'000}, kLaunchGap{200'000};
 constexpr double kGraphShare = 0.45, kCollectiveBeside = 1.08;
 constexpr NcclVersion kNccl{2, 27, 7};
 
-Time from_seconds(double seconds) {
-  return Time{std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(seconds * 1e12)))};
-}
+Time from_seconds(double seconds) { return std::max(Time{1}, time_from_seconds(seconds)); }
 Time scaled(Time time, double factor) { return from_seconds(time.seconds() * factor); }
 
 Fabric build(const Json& document, Diagnostics& out) {

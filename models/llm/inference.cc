@@ -7,14 +7,12 @@
 #include <fmt/format.h>
 
 #include "models/llm/site.hpp"
+#include "sim/core/seconds.hpp"
 #include "sim/run/report.hpp"
 #include "sim/run/scenario.hpp"
 
 namespace weft {
 namespace {
-
-// What is beyond the clock never ends.
-Time picoseconds(double seconds) { return {units_detail::rounded(seconds * 1e12)}; }
 
 // Between the two nearest of a sorted sample, as numpy does by default.
 double percentile(const std::vector<double>& sorted, double share) {
@@ -44,7 +42,7 @@ struct Spread {
     return out;
   }
   std::string text() const {
-    const auto time = [](double seconds) { return to_text(picoseconds(seconds)); };
+    const auto time = [](double seconds) { return to_text(time_from_seconds(seconds)); };
     return fmt::format("mean {}, p50 {}, p90 {}, p99 {}", time(mean), time(p50), time(p90),
                        time(p99));
   }
@@ -272,7 +270,7 @@ class InferenceJob : public ModelledJob {
                               site.progress)) {}
 
   void append(Workload& workload, Lockstep&, OpId start) override {
-    workload.depend(start, workload.add_delay(picoseconds(result_.makespan)));
+    workload.depend(start, workload.add_delay(time_from_seconds(result_.makespan)));
   }
 
   void report(const Executor&, const Report&, JobReport& out) const override {

@@ -12,6 +12,7 @@
 
 #include "sim/core/check.hpp"
 #include "sim/core/diagnostics.hpp"
+#include "sim/core/seconds.hpp"
 
 namespace weft {
 namespace {
@@ -393,8 +394,7 @@ class Server {
     if (++result_.iterations > kMostIterations)
       throw LimitReached(fmt::format("more than {} iterations of the engine", kMostIterations));
     if (costs_.progress && result_.iterations % kProgressEvery == 0)
-      costs_.progress({units_detail::rounded(now_ * 1e12)},
-                      static_cast<std::uint64_t>(result_.iterations));
+      costs_.progress(time_from_seconds(now_), static_cast<std::uint64_t>(result_.iterations));
     written_ += most.decodes;
     if (written_ > kMostTokens)
       throw LimitReached(fmt::format("more than {:.0e} tokens of answers", kMostTokens));

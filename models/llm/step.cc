@@ -9,6 +9,7 @@
 
 #include "models/llm/activations.hpp"
 #include "sim/core/check.hpp"
+#include "sim/core/seconds.hpp"
 #include "sim/run/run.hpp"
 
 namespace weft {
@@ -21,8 +22,6 @@ constexpr std::uint64_t kProgressEvery = 1 << 6;  // slots
 
 std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
 Bytes whole(double bytes) { return {static_cast<std::int64_t>(bytes + 0.5)}; }
-// What is beyond the clock never ends.
-Time picoseconds(double seconds) { return {units_detail::rounded(seconds * 1e12)}; }
 
 }  // namespace
 
@@ -149,7 +148,7 @@ std::vector<Lockstep::Group> StepBuilder::groups(const Call& call) const {
 // ---- operations
 
 OpId StepBuilder::delay(double seconds, OpId after, std::uint32_t label) {
-  const OpId op = workload_->add_delay(picoseconds(seconds));
+  const OpId op = workload_->add_delay(time_from_seconds(seconds));
   workload_->operations[op].label = first_label_ + label;
   workload_->depend(after, op);
   return op;

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "sim/core/seconds.hpp"
+
 namespace weft::packet {
 namespace {
 
@@ -26,9 +28,7 @@ std::int64_t headroom(const HeadroomFacts& facts) {
   return facts.lossless_mtu + static_cast<std::int64_t>(std::ceil(bytes * facts.cell_use - 1e-6));
 }
 
-Time cable_delay(double metres) {
-  return Time{static_cast<std::int64_t>(std::llround(metres * kSecondsPerMetre * 1e12))};
-}
+Time cable_delay(double metres) { return time_from_seconds(metres * kSecondsPerMetre); }
 
 std::int64_t pause_quanta(Bandwidth rate) {
   for (const Quanta& entry : kQuanta) {

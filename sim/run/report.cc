@@ -6,13 +6,12 @@
 #include <fmt/format.h>
 
 #include "sim/core/check.hpp"
+#include "sim/core/seconds.hpp"
 
 namespace weft {
 namespace {
 
-std::string time_text(double seconds) {
-  return to_text(Time{static_cast<std::int64_t>(seconds * 1e12 + 0.5)});
-}
+std::string time_text(double seconds) { return to_text(time_from_seconds(seconds)); }
 std::string bytes_text(double bytes) {
   return to_text(Bytes{static_cast<std::int64_t>(bytes + 0.5)});
 }

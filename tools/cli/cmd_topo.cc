@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "sim/core/config.hpp"
 #include "sim/core/text.hpp"
 #include "sim/fabric/analysis.hpp"
 #include "sim/fabric/network_routes.hpp"
@@ -18,14 +19,6 @@ namespace {
 
 constexpr std::size_t kMostListed = 100;      // weak spots by name; the rest are counted
 constexpr std::size_t kMatrixByDefault = 16;  // GPUs
-
-template <class E>
-std::string_view word(E value) {
-  for (const auto& entry : enum_names(E{})) {
-    if (entry.value == value) return entry.name;
-  }
-  return "?";
-}
 
 std::string gbytes(Bandwidth rate) { return fmt::format("{:.1f}", rate.gbytes_per_s()); }
 
@@ -166,13 +159,13 @@ class Topo final : public Command {
     out.set("links", std::uint64_t{counts.links});
     Json by_tier = Json::object(), classes = Json::array();
     for (const LinkGroup& group : counts.groups) {
-      const Json* sofar = by_tier.find(word(group.tier));
+      const Json* sofar = by_tier.find(write_config(group.tier).text);
       const std::uint64_t before =
           sofar != nullptr ? static_cast<std::uint64_t>(sofar->integer) : 0;
-      by_tier.set(word(group.tier), before + group.links);
+      by_tier.set(write_config(group.tier).text, before + group.links);
       Json row = Json::object();
-      row.set("tier", word(group.tier));
-      row.set("class", word(group.link_class));
+      row.set("tier", write_config(group.tier).text);
+      row.set("class", write_config(group.link_class).text);
       row.set("links", std::uint64_t{group.links});
       row.set("cables", std::uint64_t{group.cables});
       row.set("raw_gbs", group.raw.gbytes_per_s());
@@ -185,7 +178,7 @@ class Topo final : public Command {
     out.set("bisection_formula_gbs", bisection.formula.gbytes_per_s());
     Json& cut = out.set("bisection_cut_gbs", Json::object());
     for (const auto& crossing : bisection.crossings)
-      cut.set(word(crossing.tier), crossing.raw.gbytes_per_s());
+      cut.set(write_config(crossing.tier).text, crossing.raw.gbytes_per_s());
     out.set("oversubscription",
             facts.oversubscription.most ? Json(*facts.oversubscription.most) : Json{});
     out.set("cut_vertices", list(names_of(fabric, facts.weak.nodes)));
@@ -224,7 +217,7 @@ class Topo final : public Command {
     if (counts.switches[0] + counts.switches[1] + counts.switches[2] > 0) {
       summary.row({"switches", fmt::format("{} leaf, {} spine, {} core", counts.switches[0],
                                            counts.switches[1], counts.switches[2])});
-      summary.row({"routing", std::string(word(fabric.routing()))});
+      summary.row({"routing", write_config(fabric.routing()).text});
     }
     summary.row({"nodes", fmt::format("{}", counts.nodes)});
     summary.row({"links", fmt::format("{}", counts.links)});
@@ -236,7 +229,7 @@ class Topo final : public Command {
     heading("Links (rates of one direction, all together)");
     Table links({"tier", "class", "links", "cables", "raw GB/s"});
     for (const LinkGroup& group : counts.groups) {
-      links.row({std::string(word(group.tier)), std::string(word(group.link_class)),
+      links.row({write_config(group.tier).text, write_config(group.link_class).text,
                  fmt::format("{}", group.links), fmt::format("{}", group.cables),
                  gbytes(group.raw)});
     }
@@ -255,7 +248,7 @@ class Topo final : public Command {
     if (bisection.flow) {
       std::string cut;
       for (const auto& crossing : bisection.crossings) {
-        cut += fmt::format("{}{} {}", cut.empty() ? "" : " + ", word(crossing.tier),
+        cut += fmt::format("{}{} {}", cut.empty() ? "" : " + ", write_config(crossing.tier).text,
                            gbytes(crossing.raw));
       }
       io.out += fmt::format("  {} GB/s between the halves of the {}, one direction (cut: {})\n",

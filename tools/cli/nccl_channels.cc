@@ -9,20 +9,13 @@
 
 #include "models/nccl/machine.hpp"
 #include "models/nccl/predict.hpp"
+#include "sim/core/config.hpp"
 #include "sim/core/text.hpp"
 #include "tools/cli/nccl_flags.hpp"
 #include "tools/cli/terminal.hpp"
 
 namespace weft {
 namespace {
-
-template <class E>
-std::string_view word(E value) {
-  for (const auto& entry : enum_names(E{})) {
-    if (entry.value == value) return entry.name;
-  }
-  return "?";
-}
 
 bool read_number(std::string_view text, std::size_t& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -72,8 +65,8 @@ class Names {
 };
 
 std::string pattern_text(const NcclGraph& graph) {
-  if (graph.pattern != NcclPattern::tree) return std::string(word(graph.pattern));
-  return fmt::format("tree, {}", word(graph.tree_shape));
+  if (graph.pattern != NcclPattern::tree) return write_config(graph.pattern).text;
+  return fmt::format("tree, {}", write_config(graph.tree_shape).text);
 }
 
 std::string channel_text(const NcclChannel& channel, const NcclGraph& graph, const Names& names) {
@@ -213,8 +206,8 @@ std::string nccl_text(const Fabric& fabric, const NcclAnswer& answer, bool colou
     const bool network = t.nodes > 1;
     graphs.row(
         {pattern_text(graph), fmt::format("{}", graph.channels.size()), number(graph.bw_intra),
-         network ? number(graph.bw_inter) : "", std::string(word(graph.type_intra)),
-         network ? std::string(word(graph.type_inter)) : "", graph.same_channels ? "yes" : "no"});
+         network ? number(graph.bw_inter) : "", write_config(graph.type_intra).text,
+         network ? write_config(graph.type_inter).text : "", graph.same_channels ? "yes" : "no"});
   }
   out += graphs.text("  ");
   Table counts({"", ""});
@@ -256,12 +249,12 @@ Json nccl_json(const Fabric& fabric, const NcclAnswer& answer) {
   out.set("nodes", std::uint64_t{t.nodes});
   Json& graphs = out.set("graphs", Json::object());
   for (const auto& [pattern, graph] : t.graphs) {
-    Json& one = graphs.set(word(pattern), Json::object());
-    if (pattern == NcclPattern::tree) one.set("shape", word(graph.tree_shape));
+    Json& one = graphs.set(write_config(pattern).text, Json::object());
+    if (pattern == NcclPattern::tree) one.set("shape", write_config(graph.tree_shape).text);
     one.set("bw_intra_gbs", graph.bw_intra);
     one.set("bw_inter_gbs", graph.bw_inter);
-    one.set("type_intra", word(graph.type_intra));
-    one.set("type_inter", word(graph.type_inter));
+    one.set("type_intra", write_config(graph.type_intra).text);
+    one.set("type_inter", write_config(graph.type_inter).text);
     one.set("cross_nic", graph.cross_nic);
     one.set("same_channels", graph.same_channels);
     Json& channels = one.set("channels", Json::array());
@@ -301,7 +294,8 @@ std::string nccl_graph_xml(const Fabric& fabric, const NcclAnswer& answer) {
         "samechannels=\"{}\">\n",
         graph_id(pattern), pattern_number(graph), graph.cross_nic ? crossing : 0,
         graph.channels.size(), graph.bw_intra, graph.bw_inter, graph.latency_inter,
-        word(graph.type_intra), word(graph.type_inter), graph.same_channels ? 1 : 0);
+        write_config(graph.type_intra).text, write_config(graph.type_inter).text,
+        graph.same_channels ? 1 : 0);
     for (const NcclChannel& channel : graph.channels) {
       out += "    <channel>\n";
       const auto net = [&](std::int32_t nic) {

@@ -2,14 +2,13 @@
 #include "tools/cli/terminal.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <iostream>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "sim/core/units.hpp"
+#include "sim/core/seconds.hpp"
 
 namespace weft {
 namespace {
@@ -120,9 +119,7 @@ void Progress::show(std::string_view line) {
   shown_ = std::max(width, std::size_t{1});
 }
 
-std::string seconds_text(double seconds) {
-  return to_text(Time{static_cast<std::int64_t>(std::llround(seconds * 1e12))});
-}
+std::string seconds_text(double seconds) { return to_text(time_from_seconds(seconds)); }
 
 std::string change_text(double before, double after) {
   if (before == 0) return after == 0 ? "same" : "new";

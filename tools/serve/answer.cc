@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "models/llm/plan.hpp"
-#include "sim/core/check.hpp"
 #include "tools/cli/simulate.hpp"
 #include "tools/serve/estimate.hpp"
 
@@ -26,27 +25,6 @@ struct TooLong {
 };
 
 HttpReply reply(int status, const Json& json) { return {status, kJson, to_text(json, 0) + "\n"}; }
-
-// The control of a pointer into the question or into its scenario; empty when there is none.
-std::string control_of(const std::string& pointer) {
-  constexpr std::pair<std::string_view, std::string_view> kPlaces[] = {
-      {"/network/oversubscription", "oversubscription"},
-      {"/rate", "bandwidth"},
-      {"/servers", "gpus"},
-      {"/fabric", "fabric"},
-      {"/schedule", "vpp"},
-      {"/layout", "pp"},
-      {"/sp", "tp"},
-      {"/model", "model"}};
-  const std::string last = pointer.substr(pointer.rfind('/') + 1);
-  const Json known = write_config(Question{});
-  if (known.find(last) != nullptr) return last;
-  if (last == "oversubscription") return last;
-  for (const auto& [part, control] : kPlaces) {
-    if (pointer.find(part) != std::string::npos) return std::string(control);
-  }
-  return {};
-}
 
 Json problem_json(const std::string& pointer, const std::string& fact, const std::string& cure) {
   Json out = Json::object();

@@ -86,6 +86,28 @@ TEST(Serve, BrokenRulesNameTheirControl) {
   EXPECT_TRUE(controls.contains("dp")) << reply.body;
 }
 
+// A key of the scenario that is named like a control, or holds its name, stands for the part that it is in.
+TEST(Serve, APlaceOfTheScenarioHasItsControl) {
+  const std::pair<const char*, const char*> places[] = {
+      {"/tp", "tp"},
+      {"/oversubscription", "oversubscription"},
+      {"/fabric", "fabric"},
+      {"/fabric/server/nodes/2/model/memory", "fabric"},
+      {"/fabric/server/nodes/2/model", "fabric"},
+      {"/fabric/network/oversubscription", "oversubscription"},
+      {"/fabric/network/link/rate", "bandwidth"},
+      {"/fabric/set/~1servers", "gpus"},
+      {"/jobs/0/model/experts", "model"},
+      {"/jobs/0/plan/sp", "tp"},
+      {"/jobs/0/plan/layout/0", "pp"},
+      {"/jobs/0/plan/schedule", "vpp"},
+      {"/jobs/0/plan/recompute", "recompute"},
+      {"/jobs/0/plan/recompute_layers", ""},
+      {"/jobs/0", ""},
+      {"", ""}};
+  for (const auto& [pointer, control] : places) EXPECT_EQ(control_of(pointer), control) << pointer;
+}
+
 TEST(Serve, TheEstimateGrowsWithTheWork) {
   const Question small;
   Question large = small;

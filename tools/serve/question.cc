@@ -19,6 +19,13 @@ namespace {
 
 const std::string kTraining = "train";
 
+template <class E>
+Json names_of() {
+  Json names = Json::array();
+  for (const auto& entry : enum_names(E{})) names.push(entry.name);
+  return names;
+}
+
 void add_rate(const Json* link, std::string pointer, FabricChoice& choice) {
   if (link == nullptr || !link->is_object()) return;
   Diagnostics trial;
@@ -120,7 +127,30 @@ Json plan_of(const Question& question) {
   return plan;
 }
 
+bool is_control(std::string_view name) {
+  bool found = false;
+  Question{}.visit([&](std::string_view key, auto&&...) { found = found || key == name; });
+  return found;
+}
+
 }  // namespace
+
+std::string control_of(const std::string& pointer) {
+  constexpr std::pair<std::string_view, std::string_view> kPlaces[] = {
+      {"/fabric/*oversubscription", "oversubscription"},
+      {"/fabric/*rate", "bandwidth"},
+      {"/fabric/*servers", "gpus"},
+      {"/fabric/*", "fabric"},
+      {"/jobs/*/model/*", "model"},
+      {"/jobs/*/plan/schedule", "vpp"},
+      {"/jobs/*/plan/layout*", "pp"},
+      {"/jobs/*/plan/sp", "tp"}};
+  for (const auto& [place, control] : kPlaces) {
+    if (glob_match(place, pointer)) return std::string(control);
+  }
+  const std::string last = pointer.substr(pointer.rfind('/') + 1);
+  return is_control(last) ? last : std::string();
+}
 
 Choices::Choices() {
   Configs files(find_configs_root());
@@ -206,6 +236,8 @@ Json Choices::to_json() const {
   Json out = Json::object();
   out.set("fabrics", std::move(fabrics));
   out.set("models", std::move(models));
+  out.set("levels", names_of<QuickLevel>());
+  out.set("recomputes", names_of<Recompute>());
   out.set("start", write_config(Question{}));
   out.set("most_gpus", Question::kMostGpus);
   return out;

@@ -58,6 +58,9 @@ struct Question {
   }
 };
 
+// The key of the question to which a pointer into it, or into the scenario that it becomes, belongs; empty when there is none.
+std::string control_of(const std::string& pointer);
+
 // A fabric as the page offers it.
 struct FabricChoice {
   std::string name, summary, generator;

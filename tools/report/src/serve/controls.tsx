@@ -70,8 +70,8 @@ export function Controls({ choices, tied, setTied, children, ...given }: Given &
       {slider('seq', 'Sequence', (v) => `${count(v)} tokens`)}
       {slider('vpp', 'Chunks per stage')}
       {slider('zero', 'ZeRO stage')}
-      <Pick id="recompute" name="Recompute" options={['none', 'selective', 'full']} given={given} />
-      <Pick id="fidelity" name="Level" options={['fluid', 'analytic']} given={given} />
+      <Pick id="recompute" name="Recompute" options={choices.recomputes} given={given} />
+      <Pick id="fidelity" name="Level" options={choices.levels} given={given} />
       {children}
     </section>
   );

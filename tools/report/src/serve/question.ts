@@ -38,6 +38,8 @@ export interface ModelChoice {
 export interface Choices {
   fabrics: FabricChoice[];
   models: ModelChoice[];
+  levels: string[];
+  recomputes: string[];
   start: Question;
   most_gpus: number;
 }

@@ -91,7 +91,7 @@ const Scalar& scalar_of(const Frequency*) {
   return s;
 }
 const Scalar& scalar_of(const Rate*) {
-  static const Scalar s{"a rate", "write e.g. \"200 M/s\"", pattern("[KMG]?/s")};
+  static const Scalar s{"a rate", "write e.g. \"5 /s\" or \"200 M/s\"", pattern("[KMG]?/s")};
   return s;
 }
 

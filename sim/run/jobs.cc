@@ -98,10 +98,13 @@ void JobBuilder::apply_faults() {
       if (down && !fault.until && !fault.reroutes()) {
         if (fault.at.ps > 0 || inside) {
           error(fault.place, fault.pointer,
-                "not yet: losing a link for good while the run goes on, or inside a server",
-                "give \"detect\" and \"reroute\" of a network link, put its fault at 0 s, give "
-                "\"until\", or "
-                "degrade the link");
+                inside ? fmt::format("not yet: losing {} for good, a link inside a server",
+                                     fabric_.name(l))
+                       : "not yet: losing a link for good while the run goes on",
+                inside ? "name the network link instead (`weft topo FABRIC --names '*nic*'`), give "
+                         "\"until\", or degrade the link"
+                       : "give \"detect\" and \"reroute\", put the fault at 0 s, give \"until\", "
+                         "or degrade the link");
           break;
         }
         routes_.network().set_down(l, true);

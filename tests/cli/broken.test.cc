@@ -378,7 +378,7 @@ const Case kCases[] = {
      {{"3:14", "/faults/0", "are of network links that are down", "leave them out"}}},
     {"run",
      "fault_for_good",
-     {{"3:14", "/faults/0", "not yet: losing a link for good", "\"until\""}}},
+     {{"3:14", "/faults/0", "for good, a link inside a server", "\"until\""}}},
     {"run",
      "fault_nothing_left",
      {{"3:14", "/faults/0/factor", "nothing is left", "\"do\": \"down\""}}},

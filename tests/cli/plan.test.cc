@@ -58,6 +58,16 @@ TEST(PlanCommand, EstimatesAreCloseToTheSimulatedStep) {
   }
 }
 
+// The size in the file is not the one that is planned for, so nothing is said of it.
+TEST(PlanCommand, WarnsOfTheFabricThatIsPlannedFor) {
+  const auto outcome = weft_cli({"plan", "--llm", "llama-3-8b", "--fabric", "hgx-h100+roce-400g",
+                                 "--gpus", "64", "--set", "/network/oversubscription=2",
+                                 "--simulate", "0", "--top", "1", "--fix", "tp=8"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("the fullest has 8"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("the fullest has 4")));
+}
+
 TEST(PlanCommand, RunTakesTheScenarioItWrites) {
   const std::string path = testing::TempDir() + "/weft-plan-scenario.json";
   const auto planned =

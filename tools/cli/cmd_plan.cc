@@ -215,7 +215,9 @@ class PlanCommand final : public Command {
 
   // Servers are added until there are enough GPUs.
   LoadedFabric load(Diagnostics& diagnostics) {
-    LoadedFabric loaded = load_fabric(fabric_, sets_, diagnostics);
+    // What is said of the size in the file holds only where that size stays.
+    Diagnostics as_written = diagnostics;
+    LoadedFabric loaded = load_fabric(fabric_, sets_, as_written);
     const auto have = static_cast<std::int64_t>(loaded.fabric.gpus().size());
     if (have < gpus_ && loaded.fabric.spec().network && loaded.fabric.types().size() == 1) {
       const auto each = static_cast<std::int64_t>(loaded.fabric.types().front().gpus.size());
@@ -223,6 +225,8 @@ class PlanCommand final : public Command {
       Settings sets = sets_;
       sets.emplace_back("/servers", Json(servers_));
       loaded = load_fabric(fabric_, sets, diagnostics);
+    } else {
+      diagnostics = std::move(as_written);
     }
     if (static_cast<std::int64_t>(loaded.fabric.gpus().size()) < gpus_)
       throw InputError(fmt::format("error: --gpus: {} GPUs are wanted, the fabric has {}\n", gpus_,

@@ -244,6 +244,22 @@ void check_encoder(const InferenceSpec& spec, Diagnostics& out) {
           "a part that was read before");
 }
 
+// Of the longest: lengths that vary may still be longer, and are then beyond what the model can place.
+void check_context(const InferenceSpec& spec, Diagnostics& out) {
+  if (spec.model.positions != Positions::learned || !spec.model.context) return;
+  const auto check = [&](std::int64_t prompt, std::int64_t output, const std::string& key) {
+    if (prompt <= *spec.model.context - output) return;
+    out.error(spec.place_of(key), spec.pointer + key,
+              fmt::format("{} tokens with the answer, the model has learned positions for {}",
+                          prompt + output, *spec.model.context),
+              "ask for less, in prompt or output");
+  };
+  const RequestsSpec& requests = spec.requests;
+  if (requests.trace.empty()) return check(requests.prompt, requests.output, "/requests");
+  for (std::size_t i = 0; i < requests.trace.size(); ++i)
+    check(requests.trace[i].prompt, requests.trace[i].output, fmt::format("/requests/trace/{}", i));
+}
+
 // By replica: a slow GPU sets its pace.
 std::vector<double> slowness(const JobSite& site, const InferenceSpec& spec) {
   const double worst = spec.software.slowest_of(spec.plan.tp * spec.plan.pp);
@@ -304,6 +320,7 @@ std::unique_ptr<ModelledJob> make_inference(const JobSite& site, Diagnostics& ou
     out.error(spec.place_of("/model"), spec.pointer + "/model",
               "the model fills gaps, it writes no answers", "give a model with a decoder");
   if (model.has_encoder()) check_encoder(spec, out);
+  check_context(spec, out);
   check_plan(model, spec, out);
   check_kernels(gpu, spec.software, spec.dtype, site.spec.place, site.spec.pointer, out);
   if (out.error_count() != before) return nullptr;

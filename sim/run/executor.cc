@@ -63,6 +63,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
       // Those on their way; when there are none, those that were never free to start.
       std::string open, closed;
       std::size_t stuck = 0, waiting = 0;
+      bool lasts = false;  // some work of a fixed time
       const auto name = [&](std::size_t shown, std::uint32_t i) {
         return shown > 5 ? std::string{}
                          : fmt::format(" {}#{}",
@@ -73,6 +74,7 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
         if (times.finished.ps >= 0) continue;
         if (times.started.ps >= 0) {
           open += name(++stuck, i);
+          lasts = lasts || workload_.operations[OpId{i}].kind == Operation::Kind::delay;
         } else {
           closed += name(++waiting, i);
         }
@@ -83,10 +85,12 @@ void Executor::run(const std::vector<ExecutorJob>& jobs, std::vector<ScheduledCh
             to_text(now), waiting, closed));
       }
       const std::string why = network_.why_stuck();
-      throw LimitReached(fmt::format(
-          "nothing can happen any more at {}: {} operations are stuck ({} ...); {}", to_text(now),
-          stuck, open,
-          why.empty() ? "a link they need is down, or they last beyond the clock" : why));
+      throw LimitReached(
+          fmt::format("nothing can happen any more at {}: {} operations are stuck ({} ...); {}",
+                      to_text(now), stuck, open,
+                      !why.empty() ? why
+                      : lasts      ? "they last beyond the clock, which runs for 106 days"
+                                   : "a link they need is down, or they last beyond the clock"));
     }
     if (next > next_look) {
       network_.advance(next_look, arrived);

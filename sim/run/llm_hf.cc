@@ -64,6 +64,7 @@ bool is_hf_config(const Json& document) {
 
 std::string unknown_in_hf_config(const Json& document) {
   const HfFamily* family = family_of(document);
+  if (family == nullptr && hf_type(document).empty()) return "no name of a family of models";
   if (family == nullptr)
     return fmt::format("the layers of \"{}\" are not known here", hf_type(document));
   const std::vector<HfProblem> problems = hf_contradictions(document, family->type);
@@ -79,7 +80,8 @@ LlmSpec read_hf_config(const Json& document, const std::string& pointer, Diagnos
   const HfFamily* family = family_of(document);
   if (family == nullptr) {
     const Json* type = document.find("model_type");
-    out.error(type != nullptr ? type->place : document.place, pointer + "/model_type",
+    out.error(type != nullptr ? type->place : document.place,
+              pointer + (type != nullptr ? "/model_type" : "/architectures"),
               unknown_in_hf_config(document),
               "known: " + known_types() + "; or describe the model as kind llm, see configs/llms");
     return spec;

@@ -135,6 +135,25 @@ TEST(HfConfigKeys, CuresAreKeysOfTheFile) {
   EXPECT_THAT(odd, Not(HasSubstr("head_dim")));
 }
 
+// Numbers that may be left out, but not be anything.
+TEST(HfConfigKeys, NumbersOutOfRangeStandWhereTheFileHasThem) {
+  EXPECT_THAT(problems_of(decoder("llama", R"("head_dim": 0)")),
+              HasSubstr("model.json:3:45: error: /head_dim: head_dim is 0, not from 1 to 1000000"));
+  EXPECT_THAT(problems_of(R"({"model_type": "llama", "num_hidden_layers": 4, "hidden_size": 64,
+      "num_attention_heads": 8, "vocab_size": 9, "intermediate_size": 9, "num_key_value_heads": 0})"),
+              HasSubstr("/num_key_value_heads: num_key_value_heads is 0, not from 1"));
+  EXPECT_THAT(problems_of(t5(R"("num_decoder_layers": 0)")),
+              HasSubstr("/num_decoder_layers: num_decoder_layers is 0, not from 1"));
+  EXPECT_THAT(problems_of(bert(R"("max_position_embeddings": 9, "type_vocab_size": 1001)")),
+              HasSubstr("/type_vocab_size: type_vocab_size is 1001, not from 0 to 1000"));
+}
+
+TEST(HfConfigKeys, AFamilyHasAName) {
+  EXPECT_THAT(problems_of(R"({"model_type": 7})"), HasSubstr("/model_type: no name of a family"));
+  EXPECT_THAT(problems_of(R"({"architectures": []})"),
+              HasSubstr("/architectures: no name of a family"));
+}
+
 TEST(HfConfigKeys, KnownTypesAreNamedOnce) {
   const std::string text = problems_of(R"({"model_type": "gemma9"})");
   EXPECT_THAT(

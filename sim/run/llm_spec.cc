@@ -151,7 +151,8 @@ class Rules {
 // The ranges of our own form hold for a config.json too, whose keys have other names.
 class Ranges {
  public:
-  Ranges(const LlmSpec& spec, Diagnostics& out) : spec_(spec), out_(out) {}
+  Ranges(const LlmSpec& spec, const Json& document, Diagnostics& out)
+      : spec_(spec), document_(document), out_(out) {}
 
   template <class T, class... Constraints>
   void operator()([[maybe_unused]] std::string_view name, T& field, std::string_view,
@@ -172,12 +173,17 @@ class Ranges {
   }
   void check(std::string_view name, std::int64_t value, Range range) {
     const auto v = static_cast<double>(value);
-    if (v < range.low || v > range.high)
-      out_.error(spec_.place, spec_.pointer,
-                 fmt::format("{} is {}, not from {} to {}", name, value, range.low, range.high));
+    if (v >= range.low && v <= range.high) return;
+    const HfProblem at = hf_problem(document_, name);
+    out_.error(at.place, spec_.pointer + at.pointer,
+               fmt::format("{} is {}, not from {} to {}",
+                           at.pointer.empty() ? name : at.pointer.substr(at.pointer.rfind('/') + 1),
+                           value, range.low, range.high),
+               at.cure);
   }
 
   const LlmSpec& spec_;
+  const Json& document_;
   Diagnostics& out_;
 };
 
@@ -217,7 +223,7 @@ LlmSpec read_llm(const Json& document, const std::string& pointer, Diagnostics& 
   const std::size_t before = out.error_count();
   if (is_hf_config(document)) {
     spec = read_hf_config(document, pointer, out);
-    if (out.error_count() == before) spec.visit(Ranges(spec, out));
+    if (out.error_count() == before) spec.visit(Ranges(spec, document, out));
   } else {
     read_config(document, pointer, spec, out);
     if (out.error_count() == before && !spec.kind.empty() && spec.kind != "llm")

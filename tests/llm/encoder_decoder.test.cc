@@ -281,6 +281,23 @@ TEST(EncoderDecoderAnswers, PromptsAreReadWhole) {
       HasSubstr("/jobs/0/requests/trace/0/cached: a part that was read before"));
 }
 
+// As a step that is longer than the model's matrix of positions is.
+TEST(Answers, StayWithinLearnedPositions) {
+  const auto refused = [](const std::string& requests) {
+    return refusal(fmt::format(
+        R"({{"fabric": "hgx-h100", "jobs": [{{"name": "a", "kind": "inference", "gpus": 8,
+             "model": {{"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 99,
+                        "n_positions": 1024}}, "plan": {{"tp": 4}}, "requests": {}}}]}})",
+        requests));
+  };
+  EXPECT_THAT(refused(R"({"prompt": 1000, "output": 25})"),
+              HasSubstr("/jobs/0/requests: 1025 tokens with the answer, the model has learned "
+                        "positions for 1024"));
+  EXPECT_EQ(refused(R"({"prompt": 1000, "output": 24})"), "");
+  EXPECT_THAT(refused(R"({"trace": [{"prompt": 9, "output": 9}, {"prompt": 2000, "output": 1}]})"),
+              HasSubstr("/jobs/0/requests/trace/1: 2001 tokens"));
+}
+
 TEST(EncoderDecoderStep, RefusesWhatIsNotThereYet) {
   EXPECT_THAT(refusal(job(R"({"cp": 2})")),
               HasSubstr("/plan/cp: not yet: context parallel ranks of a model with an encoder"));

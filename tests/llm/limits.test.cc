@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // What it was refused with; empty when it was not.
 std::string refusal(const std::string& job) {
@@ -38,6 +39,13 @@ TEST(Limits, StepsAreCountedBeforeTheyArePutTogether) {
 TEST(Limits, MicroBatchesAreCountedBeforeAStepIsPutTogether) {
   EXPECT_THAT(refusal(training(R"("global_batch": 800000000, "plan": {"zero": 1})")),
               AllOf(HasSubstr("100000000 micro-batches"), HasSubstr("/jobs/0/plan/micro_batch")));
+}
+
+TEST(Limits, APassLongerThanTheClockIsNoFaultOfALink) {
+  EXPECT_THAT(refusal(R"("kind": "training", "gpus": 8, "model": "llama-3-8b", "seq": 1000000000,
+                         "global_batch": 8, "plan": {"fsdp": {}})"),
+              AllOf(HasSubstr("they last beyond the clock, which runs for 106 days"),
+                    Not(HasSubstr("link"))));
 }
 
 TEST(Limits, AnswersAreCountedBeforeTheFirst) {

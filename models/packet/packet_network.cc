@@ -91,11 +91,8 @@ PacketNetwork::PacketNetwork(const NetworkOptions& options)
       grain_(packet_grain(fabric_, spec_)),
       header_(header_of(fabric_)),
       engine_(engine_options(options)) {
-  bool ethernet = false;
-  for (std::uint32_t l = 0; l < fabric_.link_count() && !ethernet; ++l)
-    ethernet = fabric_.link(LinkId{l}).link_class == LinkClass::ethernet;
   setting("grain", to_text(Bytes{grain_}), spec_.grain ? "given" : "MTU of the NICs");
-  choose_congestion_control(ethernet);
+  choose_congestion_control();
   build(options);
 }
 

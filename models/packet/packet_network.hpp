@@ -108,7 +108,7 @@ class PacketNetwork final : public NetworkModel {
   std::uint8_t lane_of(LinkId out_of_the_nic) const;
   KnownTree make_tree(const FlowRequest& request);
   void start_tree(const FlowRequest& request, std::uint64_t tag, Time now);
-  void choose_congestion_control(bool ethernet);
+  void choose_congestion_control();
   void list_parameters(const packet::SenderFacts& facts);
   std::uint32_t connection_of(Way& way, const packet::SenderFacts& facts);
   std::uint32_t control(packet::FlowSpec& flow, Way& way, Time now);
@@ -120,7 +120,6 @@ class PacketNetwork final : public NetworkModel {
   Time round_trip_of(const packet::Path& path) const;
   Time paused(std::uint32_t port, std::uint8_t traffic_class) const;
   bool crosses_network(LinkId link) const;
-  Transport transport() const;
   void setting(std::string name, std::string value, std::string source);
   void gather();
   void remember_pauses(Slot& slot) const;

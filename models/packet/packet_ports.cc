@@ -7,6 +7,7 @@
 #include "models/packet/headroom.hpp"
 #include "models/packet/packet_network.hpp"
 #include "sim/core/diagnostics.hpp"
+#include "sim/run/packet_check.hpp"
 
 namespace weft {
 namespace {
@@ -20,14 +21,6 @@ std::int64_t bytes_in(Time time, Bandwidth rate) {
   return static_cast<std::int64_t>(time.seconds() * rate.bytes_per_s());
 }
 
-bool by_credits(LinkClass link_class) { return link_class != LinkClass::ethernet; }
-
-// Where data may rest without an end to the room: memories.
-bool is_memory(NodeKind kind) {
-  return kind == NodeKind::gpu || kind == NodeKind::dram || kind == NodeKind::cxl_memory ||
-         kind == NodeKind::storage;
-}
-
 }  // namespace
 
 void PacketNetwork::build(const NetworkOptions& options) {
@@ -36,7 +29,7 @@ void PacketNetwork::build(const NetworkOptions& options) {
   for (std::uint32_t n = 0; n < fabric_.node_count(); ++n) {
     const Node& node = fabric_.node(NodeId{n});
     packet::NodeSpec made;
-    made.endpoint = is_memory(node.kind);
+    made.endpoint = takes_all_in(node.kind);
     made.alpha = spec_.alpha;
     made.trims = congestion_->pulled != nullptr;
     if (node.kind == NodeKind::network_switch) {
@@ -107,7 +100,7 @@ packet::PortSpec PacketNetwork::port_spec(LinkId id) {
         0.5);
   }
   port.delay = link.delay;
-  const bool memory = is_memory(to.kind);
+  const bool memory = takes_all_in(to.kind);
   port.processing = memory ? Time{0} : to.latency;
   port.cut_through = !memory && spec_.cut_through;
   port.lanes = lanes_ > 1 && to.kind == NodeKind::nic && !crosses_network(id);
@@ -115,7 +108,7 @@ packet::PortSpec PacketNetwork::port_spec(LinkId id) {
   const std::int64_t round_trip = bytes_in(2 * (port.delay + port.processing), port.wire);
   if (memory) {
     port.guard = Guard::endpoint;
-  } else if (by_credits(link.link_class)) {
+  } else if (works_with_credits(fabric_, link)) {
     port.guard = Guard::credit;
     port.credit = spec_.credit ? spec_.credit->count : 2 * round_trip + 4 * grain;
     if (port.credit < grain) {

@@ -8,6 +8,7 @@
 #include "models/packet/connections.hpp"
 #include "models/packet/packet_network.hpp"
 #include "sim/core/check.hpp"
+#include "sim/run/packet_check.hpp"
 
 namespace weft {
 namespace {
@@ -34,21 +35,10 @@ std::string for_people(const Json& value) {
 
 }  // namespace
 
-Transport PacketNetwork::transport() const {
-  const std::optional<NetworkSpec>& network = fabric_.network();
-  return network && network->link ? network->link->transport : Transport::raw;
-}
-
-void PacketNetwork::choose_congestion_control(bool ethernet) {
-  CongestionScheme scheme = spec_.congestion_control;
-  if (scheme == CongestionScheme::automatic) {
-    const bool tcp = transport() == Transport::tcp || transport() == Transport::iwarp;
-    scheme = !ethernet ? CongestionScheme::none
-             : tcp     ? CongestionScheme::cubic
-                       : CongestionScheme::dcqcn;
-  }
+void PacketNetwork::choose_congestion_control() {
+  const CongestionScheme scheme = congestion_scheme(fabric_, spec_);
   congestion_ = packet::find_congestion_control(scheme);
-  WEFT_CHECK(congestion_ != nullptr, static_cast<int>(spec_.congestion_control));
+  WEFT_CHECK(congestion_ != nullptr, static_cast<int>(scheme));
   setting("congestion control", std::string(congestion_->name()),
           spec_.congestion_control == CongestionScheme::automatic ? "default" : "given");
 }
@@ -77,7 +67,8 @@ std::vector<Setting> PacketNetwork::settings() const {
     if (way.transport) most = std::max(most, ++connections[way.nic]);
   }
   if (most == 0) return out;
-  const packet::ConnectionState each = packet::connection_state(transport(), *congestion_);
+  const packet::ConnectionState each =
+      packet::connection_state(transport_of(fabric_), *congestion_);
   std::string parts = fmt::format("{} B each", each.total());
   for (const auto& [bytes, name] : {std::pair{each.queue_pair, std::string_view("a queue pair")},
                                     {each.tcp, "TCP"},

@@ -56,6 +56,47 @@ TEST(PacketLimits, ACongestionControlThatNothingSpeaksToIsRefused) {
   EXPECT_THAT(lossless.warnings.front().text, HasSubstr("cubic hears of losses"));
 }
 
+// Of what is written and changes nothing, the names behind /models/packet.
+std::vector<std::string> idle(const std::string& network_class, const std::string& packet,
+                              const std::string& network = test::leaf_spine(2, 2)) {
+  std::vector<std::string> keys;
+  const std::string job = R"("pattern": "ring", "size": "1 MB")", above = "/models/packet/";
+  for (const Warning& warning : run_on(network_class, packet, job, network).warnings) {
+    const std::size_t end = warning.text.find(": ");
+    EXPECT_THAT(warning.text.substr(end), HasSubstr("change"));
+    keys.push_back(warning.text.substr(above.size(), end - above.size()));
+  }
+  return keys;
+}
+
+TEST(PacketLimits, KeysThatNothingOnTheFabricReadsAreWarnedOf) {
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  using testing::UnorderedElementsAre;
+  EXPECT_THAT(idle("infiniband", R"("buffer": "1 MB", "alpha": 1, "pfc": {"xoff": "9 KB"},
+                                    "ecn": {"kmin": "9 KB"}, "credit": "1 MB", "cell": "80 B")"),
+              UnorderedElementsAre("buffer", "alpha", "pfc", "ecn"));
+  EXPECT_THAT(idle("infiniband", R"("congestion_control": "fecn", "ecn": {"kmin": "9 KB"})"),
+              IsEmpty());
+  EXPECT_THAT(idle("ethernet", R"("buffer": "8 MB", "alpha": 1, "pfc": {"xoff": "9 KB"},
+                                  "ecn": {"kmin": "9 KB"}, "credit": "1 MB")"),
+              IsEmpty());  // credits of the links inside the servers
+  EXPECT_THAT(idle("ethernet", R"("pfc": {"enabled": false, "xoff": "9 KB", "response": "0 s"},
+                                  "ecn": {"enabled": false, "pmax": 1})"),
+              UnorderedElementsAre("pfc/xoff", "pfc/response", "ecn/pmax"));
+  EXPECT_THAT(idle("ethernet", R"("flowlet_gap": "1 us", "weights": [1, 2])"),
+              UnorderedElementsAre("flowlet_gap", "weights"));
+  EXPECT_THAT(idle("ethernet", R"("flowlet_gap": "1 us")", test::leaf_spine(2, 2, "flowlet")),
+              IsEmpty());
+}
+
+TEST(PacketLimits, ParametersOfAControlThatTheNetworkDoesNotChooseAreRefused) {
+  EXPECT_THAT(problem("infiniband", R"("dcqcn": {"g": 0.1})"),
+              AllOf(HasSubstr("/models/packet/dcqcn"), HasSubstr("takes none by itself")));
+  EXPECT_THAT(problem("ethernet", R"("cubic": {})"), HasSubstr("takes dcqcn by itself"));
+  EXPECT_EQ(problem("ethernet", R"("dcqcn": {"g": 0.1})"), "none");
+}
+
 TEST(PacketLimits, MarkingThatEndsBeforeItBeginsIsRefused) {
   EXPECT_THAT(problem("ethernet", R"("ecn": {"kmin": "200 KB", "kmax": "100 KB"})"),
               AllOf(HasSubstr("/models/packet/ecn/kmin"), HasSubstr("complete at 100 KB")));

@@ -212,6 +212,8 @@ class Engine {
   std::size_t most_packets() const { return packets_.most(); }
   std::size_t memory() const;
 
+  // Everything that some flow sends is lost, however often: no buffer on its way takes it.
+  bool hopeless() const { return hopeless_; }
   // Ports that wait for each other, when nothing can move any more; empty when the flows just cannot send.
   std::vector<std::uint32_t> waiting_cycle() const;
   std::int64_t queued(std::uint32_t port) const;
@@ -277,6 +279,8 @@ class Engine {
     Time head_sent{-1};        // second try of the first gap; -1: not sent, or given up
     std::uint32_t beyond = 0;  // known to the sender beyond what is acknowledged
     std::uint32_t resent = 0, searched = 0;  // searched: gaps before it have been sent again
+    std::uint32_t vain = 0,
+                  vain_at = 0;  // timeouts with everything lost, and what was acknowledged
     std::unique_ptr<CongestionControl> congestion;
     std::uint32_t most_under_way = 0;     // packets; 0: no limit
     std::uint32_t granted = 0, used = 0;  // pulled: packets it may send, has sent
@@ -435,6 +439,7 @@ class Engine {
   void last_left(std::uint32_t f, Time when);
   void unlist(std::uint32_t f, std::uint32_t p);
   void go_back(Flow& flow);
+  void note_vain(Flow& flow);
   bool lost(std::uint32_t f, const Packet& nak);
   bool receive(std::uint32_t in, std::uint32_t k);  // at the NIC; false when the packet is used up
   void take_in(std::uint32_t k);                    // at the endpoint
@@ -485,6 +490,7 @@ class Engine {
   Time now_{0};
   std::uint32_t ended_below_ = 0;  // ports with smaller numbers have had their turn at this instant
   std::uint32_t serial_ = 0;
+  bool hopeless_ = false;
   std::int64_t in_network_ = 0;
 };
 

@@ -322,6 +322,13 @@ void PacketNetwork::gather() {
     free_slots_.push_back(id);
   }
   if (!engine_.ended().empty()) engine_.check_conservation();
+  if (engine_.hopeless()) {
+    throw LimitReached(
+        fmt::format("all that some flow sends is lost, hundreds of times in a row, in front of {}: "
+                    "give a larger "
+                    "\"buffer\", \"xoff\" or \"headroom\" there, or a smaller \"grain\"",
+                    most_lost_at()));
+  }
   engine_.ended().clear();
 }
 
@@ -419,9 +426,24 @@ std::optional<QueueReport> PacketNetwork::queue_report(std::uint32_t resource) c
   return QueueReport{Bytes{stats.peak_queue}, paused_of(stats), stats.marks, stats.drops};
 }
 
+std::string PacketNetwork::most_lost_at() const {
+  std::uint32_t most = 0;
+  for (std::uint32_t p = 1; p < engine_.port_count(); ++p) {
+    if (engine_.stats(p).drops > engine_.stats(most).drops) most = p;
+  }
+  return fabric_.name(LinkId{most});
+}
+
 std::string PacketNetwork::why_stuck() const {
   const std::vector<std::uint32_t> cycle = engine_.waiting_cycle();
-  if (cycle.empty()) return {};
+  if (cycle.empty()) {
+    const std::uint64_t dropped = counters().dropped;
+    if (dropped == 0) return {};
+    return fmt::format(
+        "{} packets were lost, most of them in front of {}, and are not sent again: give a larger "
+        "\"buffer\", \"xoff\" or \"headroom\", or a \"recovery\"",
+        dropped, most_lost_at());
+  }
   std::string text = "a deadlock: each waits for buffer that the next one holds:";
   for (const std::uint32_t p : cycle) {
     text +=

@@ -103,6 +103,8 @@ class PacketNetwork final : public NetworkModel {
   packet::PortSpec port_spec(LinkId link);
   double cell_use() const;
   Time paused_of(const packet::PortStats& stats) const;
+  std::int64_t whole_packet() const;
+  std::string most_lost_at() const;
   std::int64_t headroom_of(const packet::PortSpec& port, Bandwidth raw) const;
   Way& way_of(const FlowRequest& request);
   std::uint8_t lane_of(LinkId out_of_the_nic) const;

@@ -56,12 +56,24 @@ void PacketNetwork::build(const NetworkOptions& options) {
         }
       } else {
         made.buffer = buffer;
+        const Bytes packet{whole_packet()};
+        if (buffer > 0 && buffer < packet.count) {
+          throw LimitReached(fmt::format("the buffer of {}, {}, does not hold one packet of {}",
+                                         fabric_.name(NodeId{n}), to_text(Bytes{buffer}),
+                                         to_text(packet)));
+        }
       }
     }
     engine_.add_node(made);
   }
   for (const packet::PortSpec& port : ports) engine_.add_port(port);
   engine_.finish_build();
+}
+
+// Of one grain, in cells.
+std::int64_t PacketNetwork::whole_packet() const {
+  const std::int64_t cell = spec_.cell.count;
+  return (grain_ + header_ + cell - 1) / cell * cell;
 }
 
 // f of the headroom: of all packets the smallest, a header and a byte, may be the one that all are.
@@ -76,7 +88,7 @@ std::int64_t PacketNetwork::headroom_of(const packet::PortSpec& port, Bandwidth 
   facts.phy = port.processing;
   facts.response = std::max(port.response, packet::longest_response(raw));
   const std::int64_t mtu = grain_ + header_;
-  facts.lossless_mtu = (mtu + spec_.cell.count - 1) / spec_.cell.count * spec_.cell.count;
+  facts.lossless_mtu = whole_packet();
   facts.port_mtu = mtu + packet::kControlBytes;
   facts.cell_use = cell_use();
   return packet::headroom(facts);

@@ -41,6 +41,21 @@ bool Engine::lost(std::uint32_t f, const Packet& nak) {
   return true;
 }
 
+// Where a link is cut everything is lost for a while.
+void Engine::note_vain(Flow& flow) {
+  constexpr std::uint32_t kMostInVain = 300;
+  const std::uint32_t known = flow.acked + flow.beyond;
+  const bool vain = flow.alive == 0 && known == flow.vain_at;
+  flow.vain = vain ? flow.vain + 1 : 0;
+  flow.vain_at = known;
+  if (flow.vain < kMostInVain) return;
+  if (std::ranges::any_of(ports_, [](const Port& port) { return port.down != 0; })) {
+    flow.vain = 0;
+  } else {
+    hopeless_ = true;
+  }
+}
+
 void Engine::on_timeout(const Event& event) {
   const std::uint32_t f = event.target;
   Flow& flow = flows_[f];
@@ -49,6 +64,7 @@ void Engine::on_timeout(const Event& event) {
   Event again = event;
   if (now_ - flow.progress >= flow.timeout && flow.next > flow.acked) {
     ++counters_.timeouts;
+    note_vain(flow);
     flow.progress = now_;
     flow.granted = flow.used + 1;  // of a pulled flow: the pull was lost too
     const std::uint32_t next = flow.next;

@@ -268,7 +268,8 @@ void Engine::pace_at(Flow& flow, Time now) {
   flow.window = flow.most_under_way;
   if (flow.congestion) {
     const std::uint32_t window = flow.congestion->window();
-    if (window > 0 && (flow.window == 0 || window < flow.window)) flow.window = window;
+    if (window > 0 && (flow.window == 0 || window < flow.window))
+      flow.window = std::max(window, flow.ack_every);  // what is acknowledged together fits
     const Bandwidth own = flow.congestion->rate(now);
     if (rate.bps == 0 || own < rate) rate = own;
   }

@@ -55,6 +55,11 @@ void check_packet(const PacketSpec& spec, const Json& packet, const std::string&
                           spec.congestion.fecn->limit.value_or(kFecnLimit)),
               "the first entry of the table lies before the last");
   }
+  if (spec.timeout < kShortestTimer) {
+    out.error(place("timeout"), pointer + "/timeout",
+              fmt::format("a timer of {} is not one that a NIC has", to_text(spec.timeout)),
+              fmt::format("use {} or more, and more than a round trip", to_text(kShortestTimer)));
+  }
   if (spec.ack_every == 0 && spec.window) {
     out.error(place("window"), pointer + "/window",
               "without acknowledgements nobody knows what is under way",

@@ -37,6 +37,8 @@ TEST(PacketSpec, ReceiversPullSinglePackets) {
 
 TEST(PacketSpec, TimersAndNamesThatCannotBeAreRefused) {
   EXPECT_NE(problems(R"({"dcqcn": {"rate_timer": "1 ps"}})").find("rate_timer"), std::string::npos);
+  EXPECT_NE(problems(R"({"timeout": "1 ps"})").find("/models/packet/timeout"), std::string::npos);
+  EXPECT_EQ(problems(R"({"timeout": "100 ns"})"), "");
   EXPECT_NE(problems(R"({"dcqcn": {"alpha_timer": "0 s"}})"), "");
   EXPECT_NE(problems(R"({"dcqcn": {"byte_counter": "1 B"}})"), "");
   EXPECT_NE(problems(R"({"dcqcn": {"g": 1.5}})"), "");

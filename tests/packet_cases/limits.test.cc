@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the packet level refuses, with a place and a cure, before any work.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,6 +105,32 @@ TEST(PacketLimits, MarkingThatEndsBeforeItBeginsIsRefused) {
   // Alone each takes the other along.
   EXPECT_EQ(problem("ethernet", R"("ecn": {"kmax": "10 KB"})"), "none");
   EXPECT_EQ(problem("ethernet", R"("ecn": {"kmin": "10 MB"})"), "none");
+}
+
+// Three into one; what is lost is sent again for ever, or not at all.
+TEST(PacketLimits, ABufferThatTakesNothingEndsTheRunWithItsPlace) {
+  const std::string job = R"("pattern": "incast", "size": "64 KiB")";
+  const std::string lossy = R"("pfc": {"enabled": false}, "buffer": )";
+  EXPECT_THAT(problem("ethernet", lossy + R"("1 KB")", job),
+              AllOf(HasSubstr("limit: the buffer of"), HasSubstr("does not hold one packet")));
+  const std::string shut = R"("pfc": {"xoff": "1 B", "headroom": "0 B"}, "recovery": )";
+  for (const char* recovery : {"go-back-n", "selective"}) {
+    EXPECT_THAT(problem("ethernet", shut + '"' + recovery + '"', job),
+                AllOf(HasSubstr("limit: all that some flow sends is lost"),
+                      HasSubstr("in front of"), HasSubstr("\"headroom\"")));
+  }
+  EXPECT_THAT(problem("ethernet", shut + R"("none")", job),
+              AllOf(HasSubstr("packets were lost"), HasSubstr("are not sent again")));
+}
+
+// Who is told of many packets at once may have as many under way.
+TEST(PacketLimits, AWindowHoldsWhatIsAcknowledgedTogether) {
+  for (const char* scheme : {"hpcc", "swift", "dctcp", "cubic", "timely"}) {
+    EXPECT_EQ(problem("ethernet",
+                      fmt::format(R"("congestion_control": "{}", "ack_every": 1000)", scheme)),
+              "none")
+        << scheme;
+  }
 }
 
 TEST(PacketLimits, WorkWithoutEndIsRefusedWithAnEstimate) {

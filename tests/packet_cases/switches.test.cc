@@ -255,6 +255,22 @@ TEST(Nccl, JoinsNodesByTheNicsItTakes) {
   }
 }
 
+// One GPU per node: rounds at distances 1, 2, 4, the last of them shorter where the ranks are no power of two.
+TEST(Nccl, RunsPatInRoundsOverTheNetwork) {
+  const std::string nccl = R"("nccl": {"version": "2.27", "algorithm": "pat"},)";
+  for (const int servers : {5, 8}) {
+    const Fabric fabric = quantum(servers, 4);
+    for (const char* kind : {"all_gather", "reduce_scatter"}) {
+      for (const char* size : {"8 KiB", "32 MiB"}) {
+        const std::string job = fmt::format(R"({{"collective": "{}", "size": "{}"}})", kind, size);
+        EXPECT_THAT(test::run(fabric, at("packet", job, nccl)).jobs[0].algorithm, HasSubstr("pat"));
+        EXPECT_THAT(ratio(fabric, job, nccl), AllOf(Ge(1.0), Le(1.03))) << kind << " " << size;
+        expect_same_bytes(fabric, job, 64, nccl);
+      }
+    }
+  }
+}
+
 // Its collectives are the channels of the library.
 TEST(Training, StepsAsFastAsAtFluidLevel) {
   const Fabric fabric = test::catalogue_fabric("hgx-h100");

@@ -91,6 +91,7 @@ struct MeasuredRun {
   int ranks = 0, nodes = 0;
   bool ranks_inferred = false;
   std::string algorithm, protocol;
+  std::map<std::string, std::string> environment;
   std::vector<std::string> gpus;
   std::optional<Bandwidth> average_busbw;
   std::vector<CollectiveSample> samples;
@@ -104,6 +105,10 @@ struct MeasuredRun {
     v("nodes", nodes, "hosts of the ranks", between(1, 10'000'000));
     v("algorithm", algorithm, "forced: ring, tree, nvls, ...; absent where NCCL chose", not_empty);
     v("protocol", protocol, "forced: ll, ll128 or simple; absent where NCCL chose", not_empty);
+    v("environment", environment,
+      "NCCL's variables as they were set, e.g. NCCL_ALGO; absent where "
+      "the log names none",
+      not_empty);
     v("gpus", gpus, "of the ranks in order; absent where they are not known", not_empty);
     v("average_busbw", average_busbw, "as the tool printed it");
     v("samples", samples, "one per size and half of the table", required, not_empty);

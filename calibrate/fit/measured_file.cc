@@ -82,7 +82,11 @@ class Check {
 
   // Numbers of one server's GPUs; what ran on which of them.
   void numbers() {
+    std::set<std::int64_t> servers;
     for (std::size_t h = 0; h < m_.hosts.size(); ++h) {
+      if (!servers.insert(m_.hosts[h].server).second)
+        tell(fmt::format("/hosts/{}/server", h),
+             fmt::format("server {} is there twice", m_.hosts[h].server), "servers count from 0");
       if (m_.hosts[h].server >= kMostServers)
         tell(fmt::format("/hosts/{}/server", h),
              fmt::format("server {}: more than {} servers", m_.hosts[h].server, kMostServers),

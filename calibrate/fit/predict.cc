@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -105,6 +106,18 @@ class Together {
 
  private:
   Transfer way(const FitCopy& copy) {
+    if (copy.from == kHost || copy.to == kHost) {
+      const bool up = copy.from == kHost;
+      auto leg = routes_.host_copy(find_gpu(fabric_, up ? copy.to : copy.from),
+                                   up ? HostWay::to_gpu : HostWay::to_host);
+      if (!leg)
+        throw InputError(fmt::format("error: there is no way from {} to {} on this machine\n",
+                                     copy.from, copy.to));
+      Transfer out;
+      out.via = Via::host;
+      out.legs.push_back(std::move(*leg));
+      return out;
+    }
     const NodeId from = find_end(fabric_, copy.from), to = find_end(fabric_, copy.to);
     const bool gpus =
         fabric_.node(from).kind == NodeKind::gpu && fabric_.node(to).kind == NodeKind::gpu;
@@ -130,6 +143,16 @@ class Together {
   Routes routes_;
   HiddenTransfers ways_;
 };
+
+// In GB/s, of one direction.
+double predict_host_copy(Together& together, const FitCopy& copy) {
+  std::vector<FitCopy> copies{copy};
+  if (copy.both_ways) {
+    copies.push_back(copy);
+    std::swap(copies.back().from, copies.back().to);
+  }
+  return copy.bytes.value() / together.times(copies).front() * 1e-3;
+}
 
 double predict_kernel(const Fabric& fabric, const FitKernel& kernel) {
   GpuSpec spec = fabric.gpu_spec(find_gpu(fabric, kernel.gpu));
@@ -308,7 +331,8 @@ std::vector<double> Predictor::part(ParameterReach reach,
   for (std::size_t i = 0; i < data_.copies.size();) {
     const FitCopy& copy = data_.copies[i];
     if (copy.quantity != CopyQuantity::time || copy.both_ways) {
-      out.push_back(predict_copy(routes, fabric, copy));
+      out.push_back(copy.from == kHost || copy.to == kHost ? predict_host_copy(together, copy)
+                                                           : predict_copy(routes, fabric, copy));
       ++i;
       continue;
     }

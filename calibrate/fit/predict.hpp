@@ -40,7 +40,8 @@ struct FitTable {
   std::vector<FitRow> rows;  // ascending sizes
 };
 
-// Copies between GPUs of one machine, or between a GPU and the memory of a socket (cpu0).
+// Copies between GPUs of one machine, or between a GPU and the memory of a socket (cpu0) or the memory next to it (kHost).
+inline constexpr const char* kHost = "host";
 enum class CopyQuantity { rate, time, latency };
 struct FitCopy {
   std::string from, to;  // gpu0; server1/gpu3

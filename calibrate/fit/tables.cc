@@ -10,15 +10,11 @@
 
 #include "calibrate/explain_log.hpp"
 #include "models/nccl/library.hpp"
+#include "sim/core/text.hpp"
 #include "sim/run/run.hpp"
 
 namespace weft {
 namespace {
-
-// Source: assumed: larger than repeats of one size differ, smaller than what another job on the same links takes.
-constexpr double kDent = 0.8;   // of the bandwidth before
-constexpr double kNoise = 1.2;  // a size that takes that much longer than the next is still noise
-constexpr std::int64_t kLongFixedCost = 4 << 20;  // bytes
 
 std::string setup_of(const Measurement& measurement, const char* key) {
   const auto found = measurement.setup.find(key);
@@ -58,7 +54,7 @@ class Reader {
       add_run(measurement_.runs[i]);
     }
     for (const MeasuredMatrix& matrix : measurement_.matrices) add_matrix(matrix);
-    for (const CopySample& sample : measurement_.copies) add_copy(sample);
+    add_copies();
     for (const KernelSample& sample : measurement_.kernels) add_kernel(sample);
     if (!measurement_.latencies.empty())
       notes_.push_back(
@@ -159,6 +155,10 @@ class Reader {
     if (!run.algorithm.empty() || !run.protocol.empty())
       table.name +=
           fmt::format(" by {}{}{}", run.algorithm, run.protocol.empty() ? "" : "/", run.protocol);
+    for (const char* name : {"NCCL_ALGO", "NCCL_PROTO"}) {
+      if (const auto found = run.environment.find(name); found != run.environment.end())
+        table.name += fmt::format(" with {}={}", name, found->second);
+    }
     if (!known_choices(run)) return;
     read_setup(run, table.setup);
     for (const LogPoint& point : log_points(run))
@@ -241,12 +241,35 @@ class Reader {
                                    version_text(setup.version)));
     }
     setup.harness = answers_.harness.value_or(harness_of(measurement_, run.ranks));
-    setup.environment = answers_.environment;
+    setup.environment = modelled_environment(run);
+    for (const auto& [name, value] : answers_.environment.variables)
+      setup.environment.variables[name] = value;
     setup.algorithm = answers_.algorithm.empty() ? run.algorithm : answers_.algorithm;
     setup.protocol = answers_.protocol.empty() ? run.protocol : answers_.protocol;
   }
 
-  // Copies between GPUs. Matrices of the host, and those in which other devices copy too, are another question.
+  // Of what the log says was set, what changes something here and can be read.
+  NcclEnvironment modelled_environment(const MeasuredRun& run) {
+    NcclEnvironment out{run.environment};
+    std::vector<std::string> known, unknown;
+    for (const NcclVariableProblem& problem : check_nccl_environment(out)) {
+      out.variables.erase(problem.name);
+      if (answers_.environment.find(problem.name) == nullptr) unknown.push_back(problem.name);
+    }
+    for (const auto& [name, value] : out.variables) known.push_back(name + "=" + value);
+    const auto tell = [&](const std::vector<std::string>& names, const char* what) {
+      if (names.empty()) return;
+      const std::string note =
+          fmt::format("{}: {}: {}", measurement_.name, join(names, ", "), what);
+      if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
+    };
+    tell(known, "as the log says it was set; --env says otherwise");
+    tell(unknown, "set in the log and not modelled: it changes nothing here");
+    return out;
+  }
+
+  // Copies between GPUs, or of a GPU and the host memory next to it, as nvbandwidth allocates it. Matrices in which other devices
+  // copy too are another question.
   void add_matrix(const MeasuredMatrix& matrix) {
     const auto is_gpu = [](const std::string& name) {
       return name.find("gpu") != std::string::npos;
@@ -261,7 +284,17 @@ class Reader {
     std::size_t left_out = 0;
     for (const MeasuredPair& pair : matrix.pairs) {
       if (!is_gpu(pair.from) || !is_gpu(pair.to)) {
-        ++left_out;
+        const bool copied = matrix.method == CopyMethod::copy_engine && pair.bandwidth;
+        if (!copied || is_gpu(pair.from) == is_gpu(pair.to)) {
+          ++left_out;
+          continue;
+        }
+        data_.copies.push_back({.from = is_gpu(pair.from) ? pair.from : kHost,
+                                .to = is_gpu(pair.to) ? pair.to : kHost,
+                                .bytes = kMatrixCopy,
+                                .both_ways = matrix.traffic == CopyTraffic::opposed,
+                                .value = pair.bandwidth->bytes_per_s() * 1e-9,
+                                .group = matrix.name});
         continue;
       }
       if (pair.from == pair.to) {
@@ -288,7 +321,9 @@ class Reader {
       data_.copies.push_back(copy);
     }
     if (left_out > 0)
-      notes_.push_back(fmt::format("{}: {} pairs with a host are left out", matrix.name, left_out));
+      notes_.push_back(
+          fmt::format("{}: {} pairs with a host are left out, no copies by copy engines",
+                      matrix.name, left_out));
   }
 
   static double spread_of(const SampleRepeats& repeated, Time time) {
@@ -298,7 +333,25 @@ class Reader {
            std::sqrt(static_cast<double>(repeated.repeats));
   }
 
-  void add_copy(const CopySample& sample) {
+  // What started together stands together, under a number that no other file has.
+  void add_copies() {
+    int last = 0;
+    for (const FitCopy& copy : data_.copies) last = std::max(last, copy.together);
+    std::map<int, int> numbers;
+    std::map<int, std::vector<const CopySample*>> groups;
+    for (const CopySample& sample : measurement_.copies)
+      if (sample.together > 0) groups[sample.together].push_back(&sample);
+    for (const CopySample& sample : measurement_.copies) {
+      if (sample.together == 0) {
+        add_copy(sample, 0);
+        continue;
+      }
+      if (!numbers.try_emplace(sample.together, ++last).second) continue;
+      for (const CopySample* one : groups[sample.together]) add_copy(*one, last);
+    }
+  }
+
+  void add_copy(const CopySample& sample, int together) {
     if (sample.method != CopyMethod::copy_engine) {
       ++(sample.method == CopyMethod::pageable ? pageable_ : kernel_copies_);
       return;
@@ -313,7 +366,7 @@ class Reader {
     copy.value = us_of(sample.time);
     copy.peer_access = sample.peer_access.value_or(true);
     copy.spread = spread_of(sample.repeated, sample.time);
-    copy.together = sample.together;
+    copy.together = together;
     const bool host =
         sample.from.find("cpu") != std::string::npos || sample.to.find("cpu") != std::string::npos;
     copy.group = sample.pattern.empty() ? (host ? "host copy" : "copy") : sample.pattern;
@@ -362,76 +415,11 @@ class Reader {
   Diagnostics& out_;
 };
 
-// The last size before bandwidth is what it was before the cliff: one slow row is no other regime.
-Bytes end_of_cliff(const FitTable& table, Bytes from) {
-  double before = 0;
-  Bytes end = from;
-  for (const FitRow& row : table.rows) {
-    const double rate = row.bytes.value() / row.us;
-    if (row.bytes < from) {
-      before = rate;
-    } else if (row.bytes > from) {
-      if (rate >= before) break;
-      end = row.bytes;
-    }
-  }
-  return end;
-}
-
-// Sizes at which bandwidth falls and is above what it was before at the next: something else was running. A change of protocol
-// bends the curve, but does not take bandwidth away and give it back.
-void refuse_dents(FitTable& table) {
-  for (std::size_t i = 1; i + 1 < table.rows.size(); ++i) {
-    const auto rate = [&](std::size_t k) { return table.rows[k].bytes.value() / table.rows[k].us; };
-    FitRow& row = table.rows[i];
-    if (!row.refused.empty() || rate(i) > kDent * rate(i - 1) || rate(i + 1) < rate(i - 1))
-      continue;
-    row.refused = fmt::format("bandwidth falls to {:.0f} % of that of {} and is back at {}",
-                              100 * rate(i) / rate(i - 1), to_text(table.rows[i - 1].bytes),
-                              to_text(table.rows[i + 1].bytes));
-  }
-}
-
 }  // namespace
 
 void add_measurement(const MeasuredFile& file, const Fabric& fabric, const FitAnswers& answers,
                      FitData& data, std::vector<std::string>& notes, Diagnostics& out) {
   Reader(file, fabric, answers, data, notes, out).run();
-}
-
-void refuse_rows(FitTable& table, const MeasuredRun& run) {
-  const auto refuse = [&](Bytes from, Bytes to, const std::string& why) {
-    for (FitRow& row : table.rows)
-      if (row.bytes >= from && row.bytes <= to && row.refused.empty()) row.refused = why;
-  };
-  const Bytes last = table.rows.empty() ? Bytes{0} : table.rows.back().bytes;
-  for (const Anomaly& anomaly : anomalies(run)) {
-    const bool cliff = anomaly.kind == Anomaly::Kind::cliff;
-    if (!cliff && anomaly.factor < kNoise) continue;
-    refuse(anomaly.bytes, cliff ? end_of_cliff(table, anomaly.bytes) : anomaly.bytes, anomaly.text);
-  }
-  refuse_dents(table);
-  const auto fixed = fixed_cost(run);
-  if (fixed && fixed->up_to.count >= kLongFixedCost)
-    refuse(Bytes{0}, last,
-           fmt::format("sizes up to {} all take {}: a fixed cost, no bandwidth",
-                       to_text(fixed->up_to), to_text(fixed->time)));
-}
-
-void refuse_rows(FitTable& table) {
-  MeasuredRun run;
-  run.collective = write_config(table.collective).text;
-  run.ranks = static_cast<int>(table.ranks);
-  for (const FitRow& row : table.rows) {
-    CollectiveSample& sample = run.samples.emplace_back();
-    sample.bytes = row.bytes;
-    sample.time = time_from_us(row.us);
-    const double gbs = row.bytes.value() / row.us * 1e-3;
-    sample.algbw = bandwidth_from_gbytes(gbs).value_or(Bandwidth{0});
-    sample.busbw = bandwidth_from_gbytes(gbs * bus_factor(run.collective, std::max(run.ranks, 2)))
-                       .value_or(Bandwidth{0});
-  }
-  refuse_rows(table, run);
 }
 
 std::vector<FitTable> tables_of(const ValidationRecord& record, std::size_t gpus_per_server) {

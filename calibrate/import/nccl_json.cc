@@ -47,6 +47,7 @@ class JsonReader {
       }
     }
     log.nccl = text_of(document, "nccl_version");
+    if (const Json* environment = document.find("env")) read_environment(*environment);
     if (const Json* config = document.find("config")) read_config(*config, log);
     const Json* results = document.find("results");
     if (results == nullptr || !results->is_array()) {
@@ -61,12 +62,25 @@ class JsonReader {
   }
 
  private:
+  // {"NCCL_ALGO": "Ring"} or ["NCCL_ALGO=Ring"].
+  void read_environment(const Json& environment) {
+    for (const JsonMember& member : environment.members)
+      keep_nccl_variable(environment_, member.key, text_of(environment, member.key));
+    for (const Json& item : environment.items) {
+      const std::size_t equals = item.is_string() ? item.text.find('=') : std::string::npos;
+      if (equals != std::string::npos)
+        keep_nccl_variable(environment_, std::string_view(item.text).substr(0, equals),
+                           std::string_view(item.text).substr(equals + 1));
+    }
+  }
+
   static void read_config(const Json& config, NcclLog& log) {
     for (const std::string_view key :
          {"nthreads", "ngpus", "warmup_iters", "iterations", "aggregated_iterations", "validation",
           "graph", "blocking_collectives"}) {
       if (std::string value = text_of(config, key); !value.empty())
-        log.setup[std::string(key)] = std::move(value);
+        // As the text table calls it, so that both tell how many processes there were.
+        log.setup[key == "ngpus" ? "nGpus" : std::string(key)] = std::move(value);
     }
     const Json* devices = config.find("devices");
     if (devices == nullptr) return;
@@ -121,6 +135,7 @@ class JsonReader {
       break;
     }
     log.tables.back().program = program_;
+    log.tables.back().environment = environment_;
     log.tables.back().rows.push_back(std::move(row));
   }
 
@@ -163,6 +178,7 @@ class JsonReader {
   IgnoredLines& ignored_;
   Diagnostics& out_;
   std::string program_;
+  std::map<std::string, std::string> environment_;
 };
 
 }  // namespace

@@ -65,6 +65,22 @@ std::string collective_of_program(std::string_view text) {
   return {};
 }
 
+bool keep_nccl_variable(std::map<std::string, std::string>& into, std::string_view name,
+                        std::string_view value) {
+  value = trimmed(value.substr(0, value.find(' ')));
+  if (value.ends_with(".")) value.remove_suffix(1);
+  for (const char quote : {'"', '\''}) {
+    if (value.size() > 1 && value.front() == quote && value.back() == quote)
+      value = value.substr(1, value.size() - 2);
+  }
+  const bool named = name.starts_with("NCCL_") && std::ranges::all_of(name, [](char c) {
+                       return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+                     });
+  if (!named || value.empty()) return false;
+  into[std::string(name)] = value;
+  return true;
+}
+
 std::string disagreement(std::int64_t bytes, const NcclHalf& half, bool cpu_time) {
   if (half.time.value <= 0 || half.algbw.value < 0 || half.busbw.value < 0)
     return "a time or bandwidth is not positive";

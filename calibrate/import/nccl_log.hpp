@@ -37,7 +37,8 @@ struct NcclTable {
   std::vector<NcclLogRow> rows;
   std::optional<PrintedNumber> average;
   std::optional<std::int64_t> out_of_bounds;
-  Place below;  // of the two
+  Place below;                                     // of the two
+  std::map<std::string, std::string> environment;  // "NCCL_ALGO" -> "Ring"
 };
 
 struct NcclLog {
@@ -58,6 +59,10 @@ int element_size(std::string_view type);
 std::string collective_of_program(std::string_view text);
 // Nothing when the numbers of a half agree with each other within their rounding, otherwise what does not.
 std::string disagreement(std::int64_t bytes, const NcclHalf& half, bool cpu_time);
+
+// Keeps NCCL_ALGO=Ring, a value in quotes or before a full stop; false when it is no variable of NCCL.
+bool keep_nccl_variable(std::map<std::string, std::string>& into, std::string_view name,
+                        std::string_view value);
 
 NcclLog read_nccl_text(std::string_view text, std::uint32_t file, IgnoredLines& ignored);
 NcclLog read_nccl_json(std::string_view text, const std::string& file, IgnoredLines& ignored,

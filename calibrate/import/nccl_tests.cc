@@ -174,6 +174,7 @@ class NcclImport {
   void read_table(const NcclTable& table, Json& runs) {
     MeasuredRun run;
     run.collective = table.program;
+    run.environment = table.environment;
     use_answered_collective(run);
     const std::int64_t parts = parts_of(table);
     for (const NcclLogRow& row : table.rows) {

@@ -151,6 +151,7 @@ class TextReader {
     const auto key = std::tuple(row.bytes, row.type, row.operation, row.root.value_or(-1));
     if (keys_.contains(key) || table().average) begin_table();
     keys_.insert(key);
+    if (table().rows.empty()) table().environment = environment_;
     table().rows.push_back(std::move(row));
   }
 
@@ -211,6 +212,7 @@ class TextReader {
       return true;
     }
     if (words[0].text == "nThread" || text.starts_with("nThreads ")) {
+      if (!table().rows.empty()) environment_ = exported_;  // not of the run before
       take_settings(words);
       return true;
     }
@@ -223,8 +225,10 @@ class TextReader {
     if (text.starts_with("Collective test concluded")) {
       if (table().program.empty()) table().program = program;
     } else {
+      if (!table().rows.empty()) environment_ = exported_;
       begin_table();
       table().program = program;
+      take_variables(words, environment_);
     }
     if (text.find(" predicted by weft ") != std::string_view::npos) {
       log_.predicted = true;
@@ -287,6 +291,20 @@ class TextReader {
   // What NCCL itself says: its version, and how many ranks a communicator has.
   bool take_nccl(std::string_view text, const std::vector<Word>& words) {
     bool used = false;
+    if (text.starts_with("export NCCL_")) {
+      used = take_variables(words, exported_);
+      take_variables(words, environment_);
+    }
+    // "NCCL INFO NCCL_ALGO set by environment to Ring."
+    constexpr std::string_view kSet = " set by environment to ";
+    if (const std::size_t at = text.find(kSet); at != std::string_view::npos) {
+      const std::string_view before = text.substr(0, at);
+      const std::size_t space = before.rfind(' ');
+      used = keep_nccl_variable(environment_,
+                                before.substr(space == std::string_view::npos ? 0 : space + 1),
+                                text.substr(at + kSet.size())) ||
+             used;
+    }
     if (const std::size_t at = text.find("NCCL version "); at != std::string_view::npos) {
       const std::string_view rest = text.substr(at + 13);
       if (log_.nccl.empty()) log_.nccl = rest.substr(0, rest.find(' '));
@@ -298,6 +316,18 @@ class TextReader {
       keep_largest(log_.stated_ranks, *ranks);
       if (const auto nodes = value_after(words, "nNodes")) keep_largest(log_.stated_nodes, *nodes);
       used = true;
+    }
+    return used;
+  }
+  // "mpirun -x NCCL_ALGO=Ring ./all_reduce_perf": as the shell reads it.
+  static bool take_variables(const std::vector<Word>& words,
+                             std::map<std::string, std::string>& into) {
+    bool used = false;
+    for (const Word& word : words) {
+      const std::size_t equals = word.text.find('=');
+      if (equals == std::string_view::npos) continue;
+      used = keep_nccl_variable(into, word.text.substr(0, equals), word.text.substr(equals + 1)) ||
+             used;
     }
     return used;
   }
@@ -334,6 +364,8 @@ class TextReader {
   std::size_t wrap_width_;
   IgnoredLines& ignored_;
   NcclLog log_;
+  std::map<std::string, std::string> environment_,
+      exported_;  // of the run that is being read; of all
   NcclColumns columns_;
   bool header_open_ = false;
   std::set<std::tuple<std::int64_t, std::string, std::string, int>> keys_;

@@ -204,6 +204,36 @@ TEST(Forms, TheLibraryThatRanIsTheRelease) {
   EXPECT_FALSE(cut.measurement.setup.contains("nccl"));
 }
 
+// What was forced belongs to the run that it was forced in.
+TEST(Forms, VariablesOfNccl) {
+  const std::string row =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+      "   134217728      33554432     float     sum      -1   7967.8   16.85   25.27      0\n";
+  const std::string start = "# nThread 1 nGpus 4 minBytes 134217728 maxBytes 134217728\n";
+  using Variables = std::map<std::string, std::string>;
+  const auto of = [](const Result& log) {
+    std::vector<Variables> out;
+    for (const MeasuredRun& run : log.measurement.runs) out.push_back(run.environment);
+    return out;
+  };
+  const Result lines = import_text(
+      "nccl-tests", start + "node1:77:77 [0] NCCL INFO NCCL_ALGO set by environment to Ring.\n" +
+                        "node1:77:77 [0] NCCL INFO NCCL_PROTO set by environment to LL128\n" + row +
+                        "# Avg bus bandwidth    : 25.27\n" + start + row);
+  ASSERT_TRUE(lines.ok()) << lines.text();
+  EXPECT_EQ(of(lines),
+            (std::vector<Variables>{{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "LL128"}}, {}}));
+  const Result shell = import_text(
+      "nccl-tests",
+      "export NCCL_PROTO='Simple'\n"
+      "mpirun -np 4 -x NCCL_ALGO=Ring,Tree -x PATH ./build/all_reduce_perf -b 128M\n" +
+          start + row + "NCCL_NVLS_ENABLE=0 ./build/all_reduce_perf -b 128M\n" + start + row);
+  ASSERT_TRUE(shell.ok()) << shell.text();
+  EXPECT_EQ(of(shell),
+            (std::vector<Variables>{{{"NCCL_ALGO", "Ring,Tree"}, {"NCCL_PROTO", "Simple"}},
+                                    {{"NCCL_NVLS_ENABLE", "0"}, {"NCCL_PROTO", "Simple"}}}));
+}
+
 TEST(Forms, JsonReport) {
   const char* half = R"({"time": %, "alg_bw": 16.845, "bus_bw": 25.2675, "nwrong": 0.000000})";
   const auto with = [&](const char* time) {
@@ -229,6 +259,16 @@ TEST(Forms, JsonReport) {
   EXPECT_FALSE(log.flag("/ranks_inferred"));
   EXPECT_EQ(log.run().samples[0].time->ps, 7967'812'000);
   EXPECT_TRUE(log.measurement.problems.empty()) << log.measurement.problems.front();
+  EXPECT_EQ(log.measurement.setup.at("nGpus"), "4");
+  // Variables as an object or as a list.
+  for (const char* env :
+       {R"({"NCCL_ALGO": "Ring", "HOME": "/root"})", R"(["NCCL_ALGO=Ring", "HOME=/root", 7])"}) {
+    const Result forced =
+        import_text("nccl-tests", R"({"env": )" + std::string(env) + "," + report.substr(1));
+    ASSERT_TRUE(forced.ok()) << forced.text();
+    EXPECT_EQ(forced.run().environment,
+              (std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"}}));
+  }
   // A time that is no number is not a row, and a report without rows is none.
   const std::string broken = fmt::format(
       R"({{"results": [{{"size": 8, "count": 2, "type": "float", "redop": "sum", "root": "-1",

@@ -17,6 +17,7 @@
 #include "calibrate/import/nccl_tests.hpp"
 #include "calibrate/log_facts.hpp"
 #include "calibrate/percent.hpp"
+#include "models/nccl/library.hpp"
 #include "sim/core/check.hpp"
 #include "sim/core/loader.hpp"
 #include "sim/core/text.hpp"
@@ -282,6 +283,17 @@ class ExplainLog final : public Command {
                                      flags_.harness, write_config(seen).text));
     }
     read_nccl_choices(flags_, setup, diagnostics);
+    // What was forced is no fault; other variables may be, and are looked for.
+    for (const char* name : {"NCCL_ALGO", "NCCL_PROTO"}) {
+      const auto& set = log.table().environment;
+      const auto found = set.find(name);
+      if (found == set.end() || setup.environment.find(name) != nullptr) continue;
+      const NcclEnvironment one{{{name, found->second}}};
+      if (!check_nccl_environment(one).empty()) continue;
+      setup.environment.variables[name] = found->second;
+      notes_.push_back(fmt::format("the log says {}={}: predicted with it, --env says otherwise",
+                                   name, found->second));
+    }
   }
 
   static NcclHarness harness_of(const Log& log, const std::string& per_thread,

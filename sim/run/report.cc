@@ -151,7 +151,7 @@ Json to_json(const Report& report) {
     Json j = Json::object();
     j.set("resource", b.resource);
     j.set("share", b.share);
-    j.set("gain_if_infinite_s", b.gain_if_infinite_s);
+    if (b.gain_if_infinite_s) j.set("gain_if_infinite_s", *b.gain_if_infinite_s);
     if (b.loss_if_halved_s) j.set("loss_if_halved_s", *b.loss_if_halved_s);
     bottlenecks.push(std::move(j));
   }
@@ -255,19 +255,23 @@ std::string summary(const Report& report) {
   if (!report.bottlenecks.empty()) {
     line("");
     const bool lost = report.bottlenecks.front().loss_if_halved_s.has_value();
-    line(fmt::format("{:<44} {:>8} {:>16}{}", "what limits it", "in use", "gain if infinite",
+    line(fmt::format("{:<44} {:>8}{}{}", report.explained ? "what limits it" : "kinds of links",
+                     "in use", report.explained ? " gain if infinite" : "",
                      lost ? "   loss if halved" : ""));
     for (const Bottleneck& b : report.bottlenecks) {
-      line(fmt::format("{:<44} {:>7.1f}% {:>16}{}", b.resource, 100 * b.share,
-                       time_text(b.gain_if_infinite_s),
-                       lost ? fmt::format(" {:>16}", time_text(*b.loss_if_halved_s)) : ""));
+      line(fmt::format(
+          "{:<44} {:>7.1f}%{}{}", b.resource, 100 * b.share,
+          b.gain_if_infinite_s ? fmt::format(" {:>16}", time_text(*b.gain_if_infinite_s)) : "",
+          lost ? fmt::format(" {:>16}", time_text(*b.loss_if_halved_s)) : ""));
     }
-    const auto gains = [](const Bottleneck& b) { return b.gain_if_infinite_s > 0; };
+    const auto gains = [](const Bottleneck& b) { return b.gain_if_infinite_s.value_or(0) > 0; };
     if (report.explained && (lost || std::ranges::none_of(report.bottlenecks, gains))) {
       line(
           "no link: computing, latency, or the collective's own pace (channels, chunks in flight, "
           "reduction in the switch)");
     }
+    if (!report.explained)
+      line("what each costs is not known: run without --quick, or a smaller case");
   }
   if (!report.links.empty()) {
     line("");

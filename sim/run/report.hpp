@@ -64,9 +64,9 @@ struct CriticalStep {
 
 struct Bottleneck {
   std::string resource;
-  double share = 0;  // of the time that it is in use
-  double gain_if_infinite_s = 0;
-  std::optional<double> loss_if_halved_s;  // where nothing gains
+  double share = 0;                          // of the time that it is in use
+  std::optional<double> gain_if_infinite_s;  // unless the run was too large to be repeated
+  std::optional<double> loss_if_halved_s;    // where nothing gains
 };
 
 struct Warning {
@@ -86,7 +86,7 @@ struct Report {
   std::vector<LinkReport> links;
   std::size_t flows_cut = 0, links_cut = 0;  // left out by the cap
   std::vector<CriticalStep> critical_path;
-  bool explained = false;                         // the gains below were computed, not left at zero
+  bool explained = false;                         // the gains below were computed
   std::vector<Bottleneck> bottlenecks;            // one per tier and class of links in use
   std::vector<std::pair<Tier, LinkClass>> tiers;  // of each bottleneck, before they are sorted
   Evidence evidence;

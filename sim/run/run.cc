@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostExplainedLinks =
     50'000;  // beyond these a second run costs too much to be a courtesy
-constexpr std::size_t kMostExplainedOps = 100'000;
+constexpr std::size_t kMostExplainedOps = 1'000'000;
 constexpr std::uint64_t kMostExplainedEvents = 5'000'000;  // of the packet level
 constexpr std::int64_t kAsGoodAsInfinite = 1000;
 constexpr double kNoGain = 1e-3;                // of the time
@@ -286,7 +286,7 @@ class Run {
       report.bottlenecks.push_back(
           {write_config(key.first).text + " (" + write_config(key.second).text + ")",
            utilisation,
-           0,
+           {},
            {}});
       report.tiers.push_back(key);
     }
@@ -372,8 +372,8 @@ void explain(const Fabric& fabric, const Scenario& scenario, const RunContext& c
   for (std::size_t i = 0; i < report.bottlenecks.size(); ++i) {
     Fabric faster = fabric;
     faster.speed_up(report.tiers[i].first, report.tiers[i].second, kAsGoodAsInfinite);
-    double& gain = report.bottlenecks[i].gain_if_infinite_s;
-    gain = std::max(0.0, report.time_s - time_of(faster, scenario));
+    const double gain = std::max(0.0, report.time_s - time_of(faster, scenario));
+    report.bottlenecks[i].gain_if_infinite_s = gain;
     gains = gains || gain > kNoGain * report.time_s;
   }
   // Links of an inference job do not change while it runs.
@@ -422,6 +422,8 @@ Report run_on(const Fabric& fabric, const Scenario& scenario, const RunContext& 
       run.operation_count() <= kMostExplainedOps &&
       (scenario.fidelity != Fidelity::packet || report.events <= kMostExplainedEvents)) {
     explain(fabric, scenario, context, planner, report);
+  } else {
+    std::ranges::stable_sort(report.bottlenecks, std::ranges::greater{}, &Bottleneck::share);
   }
   return report;
 }

@@ -120,6 +120,34 @@ TEST(Verbs, JsonIsOneDocumentAndNothingElse) {
   EXPECT_EQ(covered, std::set(kVerbs.begin(), kVerbs.end()));
 }
 
+// What was not computed is left out, not zero; what is told then is which links are busiest.
+TEST(Verbs, QuickClaimsNoGain) {
+  const std::string incast = std::string(WEFT_SOURCE_DIR) + "/scenarios/14-incast.json";
+  const auto quick = weft_cli({"run", incast, "--quick"}), full = weft_cli({"run", incast});
+  EXPECT_THAT(quick.out, Not(HasSubstr("gain if infinite")));
+  EXPECT_THAT(full.out, HasSubstr("gain if infinite"));
+  const Json json = cli_test::document(weft_cli({"run", incast, "--quick", "--json"}));
+  ASSERT_FALSE(json.find("bottlenecks")->items.empty());
+  double before = 1;
+  for (const Json& b : json.find("bottlenecks")->items) {
+    EXPECT_EQ(b.find("gain_if_infinite_s"), nullptr);
+    EXPECT_LE(b.find("share")->number, before);
+    before = b.find("share")->number;
+  }
+  const auto compared = weft_cli({"run", incast, "--quick", "--what-if", "/workload/size=1 MiB"});
+  EXPECT_THAT(compared.out, HasSubstr("busiest links: access (infiniband) before"));
+  EXPECT_THAT(compared.out, Not(HasSubstr("limited by")));
+}
+
+// A step of 300,000 operations takes a tenth of a second, so what limits it is computed.
+TEST(Verbs, ATrainingStepSaysWhatLimitsIt) {
+  const Json json = cli_test::document(weft_cli(
+      {"run", std::string(WEFT_SOURCE_DIR) + "/scenarios/30-training-step.json", "--json"}));
+  const Json& first = json.find("bottlenecks")->items.front();
+  EXPECT_EQ(first.find("resource")->text, "scale-up (nvlink)");
+  EXPECT_GT(first.find("gain_if_infinite_s")->number, 0.01 * json.find("time_s")->number);
+}
+
 TEST(Verbs, ProgressIsSilentWhereNobodyLooks) {
   const auto outcome =
       weft_cli({"nccl-tests", "alltoall_perf", "--fabric", "dgx2", "-b", "1M", "-e", "8M"});
@@ -225,8 +253,8 @@ TEST(Out, AFullStandardOutputIsNoSuccess) {
 
 TEST(NcclTests, NodesTimesGpusPerNodeAreTheRanks) {
   const auto ranks = [](const std::vector<std::string>& flags) {
-    std::vector<std::string> args{"nccl-tests", "all_reduce_perf", "--json", "-b", "1M", "-e", "1M",
-                                  "--fabric"};
+    std::vector<std::string> args{"nccl-tests", "all_reduce_perf", "--json", "-b", "1M", "-e",
+                                  "1M",         "--fabric"};
     args.insert(args.end(), flags.begin(), flags.end());
     return cli_test::number_at(cli_test::document(weft_cli(args)), {"ranks"});
   };

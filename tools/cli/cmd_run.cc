@@ -151,8 +151,13 @@ class RunCommand final : public Command {
     }
     out += "\n" + table.text();
     if (!before.bottlenecks.empty() && !after.bottlenecks.empty()) {
-      out += fmt::format("\nlimited by {} before, {} after\n", before.bottlenecks.front().resource,
-                         after.bottlenecks.front().resource);
+      const bool known = before.explained && after.explained;
+      const auto first = [&](const Report& report) {
+        const Bottleneck& b = report.bottlenecks.front();
+        return known && b.gain_if_infinite_s.value_or(0) <= 0 ? "no link" : b.resource;
+      };
+      out += fmt::format("\n{}: {} before, {} after\n", known ? "limited by" : "busiest links",
+                         first(before), first(after));
     }
     return out;
   }

@@ -81,7 +81,7 @@ function Figures({ runs, palette }: { runs: { name: string; run: Run }[]; palett
                   <td class="n">{run.bound_s > 0 ? ratio(run.time_s / run.bound_s) : '–'}</td>
                   <td class="n">{run.jobs[0]?.busbw_gbs !== undefined ? <Figure run={run} path="/jobs/0/busbw_gbs" format={gbs} /> : '–'}</td>
                   <td>{limit?.resource ?? 'none'}</td>
-                  <td class="n">{limit ? `${seconds(limit.gain_if_infinite_s)} (${percent(limit.gain_if_infinite_s / run.time_s)})` : '–'}</td>
+                  <td class="n">{limit ? `${seconds(limit.gain_if_infinite_s ?? 0)} (${percent((limit.gain_if_infinite_s ?? 0) / run.time_s)})` : '–'}</td>
                 </tr>
               );
             })}

@@ -105,7 +105,7 @@ export interface Run {
   links: Link[];
   left_out: { flows: number; links: number };
   critical_path: { op: string; resource: string; start_s: number; duration_s: number }[];
-  bottlenecks: { resource: string; share: number; gain_if_infinite_s: number }[];
+  bottlenecks: { resource: string; share: number; gain_if_infinite_s?: number }[];
   evidence: { measured: number; datasheet: number; assumed: number };
   network: Record<string, number>;
   settings?: { name: string; value: string; source: string }[];
@@ -194,7 +194,7 @@ export function at(json: unknown, pointer: string): unknown {
 
 // What limits a run: the first bottleneck that a faster machine would relieve.
 export function limitedBy(run: Run): Run['bottlenecks'][number] | undefined {
-  return run.bottlenecks.find((b) => b.gain_if_infinite_s > 0);
+  return run.bottlenecks.find((b) => (b.gain_if_infinite_s ?? 0) > 0);
 }
 
 export interface CurvePoint {

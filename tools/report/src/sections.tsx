@@ -50,8 +50,8 @@ export function Answer({ run }: Part) {
           <>, <strong>{ratio(run.time_s / run.bound_s)}</strong> the bound of <Figure run={run} path="/bound_s" format={seconds} /> that {run.bound_by} sets</>
         )}.{' '}
         {limit ? (
-          <>First bottleneck: <strong>{limit.resource}</strong>; infinitely fast it would save <Figure run={run} path={`/bottlenecks/${gain}/gain_if_infinite_s`} format={seconds} /> ({percent(limit.gain_if_infinite_s / run.time_s)}).</>
-        ) : run.bottlenecks.length > 0 ? (
+          <>First bottleneck: <strong>{limit.resource}</strong>; infinitely fast it would save <Figure run={run} path={`/bottlenecks/${gain}/gain_if_infinite_s`} format={seconds} /> ({percent((limit.gain_if_infinite_s ?? 0) / run.time_s)}).</>
+        ) : run.bottlenecks.some((b) => b.gain_if_infinite_s !== undefined) ? (
           <>No single kind of link limits it: what remains is latency or the pace of the operation itself.</>
         ) : null}
       </p>
@@ -113,7 +113,7 @@ export function Limits({ run, palette }: Part) {
       yAxis: axis(palette, { type: 'category', inverse: true, data: names, splitLine: { show: false } }),
       series: [
         { name: 'busiest link in use', type: 'bar', barMaxWidth: 16, itemStyle: { color: palette.series[5], borderRadius: 3 }, data: items.map((b) => Math.min(1, b.share)) },
-        { name: 'time saved if infinitely fast', type: 'bar', barMaxWidth: 16, itemStyle: { color: palette.series[1], borderRadius: 3 }, data: items.map((b) => (run.time_s > 0 ? b.gain_if_infinite_s / run.time_s : 0)) },
+        { name: 'time saved if infinitely fast', type: 'bar', barMaxWidth: 16, itemStyle: { color: palette.series[1], borderRadius: 3 }, data: items.map((b) => (run.time_s > 0 ? (b.gain_if_infinite_s ?? 0) / run.time_s : 0)) },
       ],
     };
   }, [items, palette]);
@@ -128,8 +128,8 @@ export function Limits({ run, palette }: Part) {
             <tr key={b.resource}>
               <td>{b.resource}</td>
               <td class="n"><Figure run={run} path={`/bottlenecks/${i}/share`} format={percent} /></td>
-              <td class="n"><Figure run={run} path={`/bottlenecks/${i}/gain_if_infinite_s`} format={seconds} /></td>
-              <td class="n">{run.time_s > 0 ? percent(b.gain_if_infinite_s / run.time_s) : '–'}</td>
+              <td class="n">{b.gain_if_infinite_s === undefined ? '–' : <Figure run={run} path={`/bottlenecks/${i}/gain_if_infinite_s`} format={seconds} />}</td>
+              <td class="n">{run.time_s > 0 && b.gain_if_infinite_s !== undefined ? percent(b.gain_if_infinite_s / run.time_s) : '–'}</td>
             </tr>
           ))}
         </tbody>

@@ -63,7 +63,7 @@ constexpr Published kPublished[] = {
     {"falcon-40b", 41'303'293'952,
      R"("model_type": "falcon", "hidden_size": 8192, "num_hidden_layers": 60,
         "num_attention_heads": 128, "num_kv_heads": 8, "vocab_size": 65024, "parallel_attn": true,
-        "new_decoder_architecture": true, "bias": false, "alibi": false)"},
+        "multi_query": true, "new_decoder_architecture": true, "bias": false, "alibi": false)"},
     {"pythia-6.9b", 6'857'302'016,
      R"("model_type": "gpt_neox", "hidden_size": 4096, "num_hidden_layers": 32,
         "intermediate_size": 16384, "num_attention_heads": 32, "vocab_size": 50432,

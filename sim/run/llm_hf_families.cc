@@ -295,9 +295,10 @@ void read_falcon(const HfConfig& c, LlmSpec& m) {
   read_decoder(c, m);
   const bool grouped = c.flag("new_decoder_architecture");
   const auto kv_heads = c.find({"num_kv_heads", "n_head_kv"});
+  const bool one = c.flag("multi_query", true);  // of no meaning with groups
   if (grouped) {
     m.kv_heads = kv_heads;
-  } else if (c.flag("multi_query", true)) {
+  } else if (one) {
     m.kv_heads = 1;
   }
   m.mlp = MlpKind::plain;

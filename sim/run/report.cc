@@ -67,6 +67,8 @@ Json to_json(const JobReport& job) {
   return out;
 }
 
+bool is_inference(const JobReport& job) { return job.kind == "inference"; }
+
 }  // namespace
 
 const JobReport& Report::job(std::string_view name) const {
@@ -151,7 +153,7 @@ Json to_json(const Report& report) {
     Json j = Json::object();
     j.set("resource", b.resource);
     j.set("share", b.share);
-    if (b.gain_if_infinite_s) j.set("gain_if_infinite_s", *b.gain_if_infinite_s);
+    j.set("gain_if_infinite_s", b.gain_if_infinite_s ? Json(*b.gain_if_infinite_s) : Json());
     if (b.loss_if_halved_s) j.set("loss_if_halved_s", *b.loss_if_halved_s);
     bottlenecks.push(std::move(j));
   }
@@ -206,9 +208,11 @@ std::string summary(const Report& report) {
   if (report.bound_s > 0)
     line(fmt::format("time {}   bound {}   ratio {:.3f}   set by {}", time_text(report.time_s),
                      time_text(report.bound_s), report.time_s / report.bound_s, report.bound_by));
-  else  // inference: its collectives are timed beside the fabric; or nothing moves at all
-    line(fmt::format("time {}   no bound: no link carries bytes in this run",
-                     time_text(report.time_s)));
+  else
+    line(fmt::format("time {}   no bound: {}", time_text(report.time_s),
+                     std::ranges::any_of(report.jobs, is_inference)
+                         ? "collectives of inference are timed apart"
+                         : "no link carries bytes in this run"));
   line(fmt::format("fabric {}   fidelity {}   seed {}   fingerprint {}", report.fabric,
                    report.fidelity, report.seed, report.fingerprint));
   line("");

@@ -94,6 +94,13 @@ void compare_numbers(const Json& before, const Json& after, const std::string& n
   }
 }
 
+bool knows_gains(const Json& report) {
+  return std::ranges::all_of(list(report, "bottlenecks"), [](const Json& b) {
+    const Json* gain = b.find("gain_if_infinite_s");
+    return gain != nullptr && gain->is_number();
+  });
+}
+
 std::vector<ResourceChange> compare_resources(const Json& before, const Json& after) {
   std::map<std::string, ResourceChange> all;
   const auto of = [&](const std::string& resource) -> ResourceChange& {
@@ -101,14 +108,16 @@ std::vector<ResourceChange> compare_resources(const Json& before, const Json& af
     change.resource = resource;
     return change;
   };
+  // One of them may not know what its links cost.
+  const bool both = knows_gains(before) && knows_gains(after);
   for (const Json& b : list(before, "bottlenecks")) {
     ResourceChange& change = of(text(b, "resource"));
-    change.gain_before_s = number(b, "gain_if_infinite_s");
+    if (both) change.gain_before_s = number(b, "gain_if_infinite_s");
     change.share_before = number(b, "share");
   }
   for (const Json& b : list(after, "bottlenecks")) {
     ResourceChange& change = of(text(b, "resource"));
-    change.gain_after_s = number(b, "gain_if_infinite_s");
+    if (both) change.gain_after_s = number(b, "gain_if_infinite_s");
     change.share_after = number(b, "share");
   }
   for (const Json& step : list(before, "critical_path"))

@@ -71,6 +71,15 @@ TEST(ReportDiff, WhatMovedOntoTheCriticalPathAndOff) {
   EXPECT_EQ(diff.resources[2].move, ResourceChange::Move::off);
 }
 
+TEST(ReportDiff, GainsThatOneSideDoesNotKnowMoveNothing) {
+  const Json quick = report(R"("time_s": 3, "jobs": [], "critical_path": [],
+    "bottlenecks": [{"resource": "access", "share": 0.6, "gain_if_infinite_s": null}])");
+  for (const ResourceChange& change : compare_reports(quick, before()).resources) {
+    EXPECT_EQ(change.gain_after_s, 0) << change.resource;
+    if (change.resource == "access") EXPECT_EQ(change.move, ResourceChange::Move::none);
+  }
+}
+
 TEST(ReportDiff, AReportAgainstItselfIsTheSame) {
   const ReportDiff diff = compare_reports(before(), before());
   EXPECT_TRUE(diff.input.empty());

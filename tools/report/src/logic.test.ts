@@ -85,7 +85,7 @@ describe('documents', () => {
     expect(at({ a: 1 }, '/a/b/c')).toBeUndefined();
   });
   it('the first bottleneck is one that a faster machine would relieve', () => {
-    const b = [{ resource: 'x', share: 1, gain_if_infinite_s: 0 }, { resource: 'y', share: 0.5, gain_if_infinite_s: 1 }, { resource: 'z', share: 0.4 }];
+    const b = [{ resource: 'x', share: 1, gain_if_infinite_s: 0 }, { resource: 'y', share: 0.5, gain_if_infinite_s: 1 }, { resource: 'z', share: 0.4, gain_if_infinite_s: null }];
     expect(limitedBy(run({ bottlenecks: b }))?.resource).toBe('y');
     expect(limitedBy(run({}))).toBeUndefined();
   });

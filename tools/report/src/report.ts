@@ -105,7 +105,7 @@ export interface Run {
   links: Link[];
   left_out: { flows: number; links: number };
   critical_path: { op: string; resource: string; start_s: number; duration_s: number }[];
-  bottlenecks: { resource: string; share: number; gain_if_infinite_s?: number }[];
+  bottlenecks: { resource: string; share: number; gain_if_infinite_s: number | null }[];
   evidence: { measured: number; datasheet: number; assumed: number };
   network: Record<string, number>;
   settings?: { name: string; value: string; source: string }[];

@@ -51,7 +51,7 @@ export function Answer({ run }: Part) {
         )}.{' '}
         {limit ? (
           <>First bottleneck: <strong>{limit.resource}</strong>; infinitely fast it would save <Figure run={run} path={`/bottlenecks/${gain}/gain_if_infinite_s`} format={seconds} /> ({percent((limit.gain_if_infinite_s ?? 0) / run.time_s)}).</>
-        ) : run.bottlenecks.some((b) => b.gain_if_infinite_s !== undefined) ? (
+        ) : run.bottlenecks.some((b) => b.gain_if_infinite_s !== null) ? (
           <>No single kind of link limits it: what remains is latency or the pace of the operation itself.</>
         ) : null}
       </p>
@@ -128,8 +128,8 @@ export function Limits({ run, palette }: Part) {
             <tr key={b.resource}>
               <td>{b.resource}</td>
               <td class="n"><Figure run={run} path={`/bottlenecks/${i}/share`} format={percent} /></td>
-              <td class="n">{b.gain_if_infinite_s === undefined ? '–' : <Figure run={run} path={`/bottlenecks/${i}/gain_if_infinite_s`} format={seconds} />}</td>
-              <td class="n">{run.time_s > 0 && b.gain_if_infinite_s !== undefined ? percent(b.gain_if_infinite_s / run.time_s) : '–'}</td>
+              <td class="n">{b.gain_if_infinite_s === null ? '–' : <Figure run={run} path={`/bottlenecks/${i}/gain_if_infinite_s`} format={seconds} />}</td>
+              <td class="n">{run.time_s > 0 && b.gain_if_infinite_s !== null ? percent(b.gain_if_infinite_s / run.time_s) : '–'}</td>
             </tr>
           ))}
         </tbody>

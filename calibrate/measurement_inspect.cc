@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/import/lines.hpp"
 #include "calibrate/log_facts.hpp"
 #include "sim/core/text.hpp"
 
@@ -19,10 +20,6 @@ std::string sizes_text(const std::set<std::int64_t>& sizes) {
   const std::string first = to_text(Bytes{*sizes.begin()}), last = to_text(Bytes{*sizes.rbegin()});
   return sizes.size() == 1 ? first
                            : fmt::format("{} sizes from {} to {}", sizes.size(), first, last);
-}
-
-std::string counted_text(std::size_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
 bool is_gpu(std::string_view name) {
@@ -109,11 +106,11 @@ class Inspector {
       kind.sizes.insert(copy.bytes.count);
     }
     for (const auto& [what, kind] : alone) {
-      holds(what, fmt::format("{} alone, {}", counted_text(kind.pairs.size(), "pair"),
+      holds(what, fmt::format("{} alone, {}", counted(kind.pairs.size(), "pair"),
                               sizes_text(kind.sizes)));
     }
     for (const auto& [pattern, numbers] : groups)
-      holds("contention", fmt::format("{}: {}", pattern, counted_text(numbers.size(), "group")));
+      holds("contention", fmt::format("{}: {}", pattern, counted(numbers.size(), "group")));
     if (!up || !down)
       misses("host copies",
              fmt::format("none {} the host: the way to its memory stays at its prior",
@@ -138,7 +135,7 @@ class Inspector {
     for (const LatencySample& sample : m_.latencies)
       pairs[word(sample.method)].emplace(sample.from, sample.to);
     for (const auto& [method, ends] : pairs)
-      holds("latency by " + method, counted_text(ends.size(), "pair"));
+      holds("latency by " + method, counted(ends.size(), "pair"));
     if (pairs.empty() && gpus_.size() > 1) misses("latency", "no small messages between GPUs");
   }
 
@@ -150,7 +147,7 @@ class Inspector {
       tests[fmt::format("{}{}", word(sample.test), sample.type.empty() ? "" : " " + sample.type)]
           .insert(fmt::format("{} {} {} {}", sample.m, sample.n, sample.k, sample.bytes.count));
     }
-    for (const auto& [what, shapes] : tests) holds(what, counted_text(shapes.size(), "shape"));
+    for (const auto& [what, shapes] : tests) holds(what, counted(shapes.size(), "shape"));
     for (const auto& [kind, why] :
          {std::pair{KernelTest::matmul, "matrix rates stay at their priors"},
           {KernelTest::triad, "memory bandwidth stays at its prior"},
@@ -179,7 +176,7 @@ class Inspector {
     if (sizes.empty() && gpus_.size() > 1)
       misses("collectives", "none: the costs of NCCL stay at their priors");
     if (!m_.overlaps.empty()) {
-      holds("products beside collectives", counted_text(m_.overlaps.size(), "sample"));
+      holds("products beside collectives", counted(m_.overlaps.size(), "sample"));
     } else if (gpus_.size() > 1) {
       misses("overlap", "no matrix product beside a collective");
     }
@@ -187,18 +184,18 @@ class Inspector {
 
   void others() {
     for (const MeasuredMatrix& matrix : m_.matrices)
-      holds(matrix.name, counted_text(matrix.pairs.size(), "pair"));
+      holds(matrix.name, counted(matrix.pairs.size(), "pair"));
     for (const MessageTest& test : m_.messages)
-      holds(test.name, counted_text(test.samples.size(), "size"));
-    if (!m_.experts.empty()) holds("expert layers", counted_text(m_.experts.size(), "sample"));
+      holds(test.name, counted(test.samples.size(), "size"));
+    if (!m_.experts.empty()) holds("expert layers", counted(m_.experts.size(), "sample"));
     std::size_t waiting = 0;
     for (const ProbeTest& test : m_.tests) {
       if (test.state == TestState::impossible) misses(test.test, test.reason);
       waiting += test.state == TestState::not_run ? 1 : 0;
     }
     if (waiting > 0)
-      misses("plan", fmt::format("{} not run yet: weft-probe --resume goes on",
-                                 counted_text(waiting, "test")));
+      misses("plan",
+             fmt::format("{} not run yet: weft-probe --resume goes on", counted(waiting, "test")));
   }
 
   void doubts() {

@@ -14,17 +14,11 @@
 #include "calibrate/validate_predict.hpp"
 #include "calibrate/validate_train.hpp"
 #include "sim/core/check.hpp"
+#include "sim/core/quantile.hpp"
 #include "sim/core/text.hpp"
 
 namespace weft {
 namespace {
-
-double quantile(const std::vector<double>& sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0;

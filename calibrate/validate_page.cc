@@ -100,8 +100,6 @@ ErrorFigures figures_of(const RecordResult& record) {
 // How many times too much or too little, whichever way.
 double factor_of(const RowResult& row) { return std::abs(std::log(row.predicted / row.measured)); }
 
-std::string number(double value) { return fmt::format("{:.4g}", value); }
-
 std::string worst_table(const ValidationResult& result) {
   std::vector<std::pair<const RecordResult*, const RowResult*>> rows;
   for (const RecordResult& record : result.records) {

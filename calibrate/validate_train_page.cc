@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::size_t kWorstRows = 25;
 
-std::string number(double value) { return fmt::format("{:.4g}", value); }
-
 bool is_training(const RecordResult& record) {
   return record.record->kind == CaseKind::train && !record.rows.empty();
 }

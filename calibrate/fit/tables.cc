@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "calibrate/explain_log.hpp"
+#include "calibrate/import/lines.hpp"
 #include "models/nccl/library.hpp"
 #include "sim/core/text.hpp"
 #include "sim/run/run.hpp"
@@ -197,7 +198,7 @@ class Reader {
     if (nodes > 1 && !fabric_.spec().network) {
       refuse(at_,
              fmt::format("{} ranks on {} servers took part, the fabric is one server of {}", ranks,
-                         nodes, counted_gpus(per_server_)),
+                         nodes, counted(per_server_, "GPU")),
              "name a fabric with a network, see `weft list fabrics`; --nodes 1 when it was one");
       return false;
     }
@@ -209,14 +210,10 @@ class Reader {
     if (!unnamed || (ranks + nodes - 1) / nodes <= per_server_) return true;
     refuse(at_,
            fmt::format("{} ranks on {} {} took part, a server has {}", ranks, nodes,
-                       nodes == 1 ? "server" : "servers", counted_gpus(per_server_)),
+                       nodes == 1 ? "server" : "servers", counted(per_server_, "GPU")),
            "--nodes and --gpus-per-node say how many there were; is it the right fabric?");
     return false;
   }
-  static std::string counted_gpus(std::int64_t n) {
-    return fmt::format("{} GPU{}", n, n == 1 ? "" : "s");
-  }
-
   bool wrong(const MeasuredRun& run) const {
     if (answers_.force) return false;
     return std::ranges::any_of(run.samples,

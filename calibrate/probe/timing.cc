@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/core/quantile.hpp"
+
 namespace weft {
 namespace {
 
@@ -12,15 +14,6 @@ constexpr double kAgree = 0.01;            // of the median: never an outlier
 constexpr double kUnsettled = 0.1;         // spread over median
 constexpr std::size_t kTellQuartiles = 4;  // runs from which quartiles mean something
 
-double quantile(const std::vector<Time>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  const auto low = static_cast<double>(sorted[below].ps),
-             high = static_cast<double>(sorted[above].ps);
-  return low + (at - static_cast<double>(below)) * (high - low);
-}
-
 Time rounded(double ps) { return Time{static_cast<std::int64_t>(std::llround(ps))}; }
 
 }  // namespace
@@ -28,8 +21,9 @@ Time rounded(double ps) { return Time{static_cast<std::int64_t>(std::llround(ps)
 std::optional<RepeatedTime> summarise(std::vector<Time> runs) {
   if (runs.empty()) return std::nullopt;
   std::ranges::sort(runs, {}, &Time::ps);
-  const double low = quantile(runs, 0.25), median = quantile(runs, 0.5),
-               high = quantile(runs, 0.75);
+  const auto in_ps = [](Time run) { return static_cast<double>(run.ps); };
+  const double low = quantile(runs, 0.25, in_ps), median = quantile(runs, 0.5, in_ps),
+               high = quantile(runs, 0.75, in_ps);
   RepeatedTime out;
   out.median = rounded(median);
   SampleRepeats& repeats = out.repeats;

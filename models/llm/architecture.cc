@@ -185,13 +185,6 @@ double Architecture::prediction_layer() const {
   return out;
 }
 
-double Architecture::active_prediction_layer() const {
-  double out = prediction_layer();
-  for (const LayerKind kind : prediction_kinds())
-    out += parameters(kind).active() - parameters(kind).total();
-  return out;
-}
-
 double Architecture::kv_bytes_per_token(double bytes_per_element) const {
   const double one =
       spec_.latent ? product({spec_.latent->kv_rank + spec_.latent->rope_dim}) : key_values(*this);

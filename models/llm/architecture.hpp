@@ -68,7 +68,6 @@ class Architecture {
   // What one of spec().prediction_layers consists of, in no total. Its output matrix is that of the model.
   std::vector<LayerKind> prediction_kinds() const;
   double prediction_layer() const;
-  double active_prediction_layer() const;
   double total() const { return total_; }
   double active() const { return active_; }
   // Of the total, what meets the tokens that an encoder reads: its layers, and keys and values that decoder layers make of them.

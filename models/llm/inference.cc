@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "models/llm/site.hpp"
+#include "sim/core/quantile.hpp"
 #include "sim/core/seconds.hpp"
 #include "sim/run/report.hpp"
 #include "sim/run/scenario.hpp"
@@ -14,24 +15,15 @@
 namespace weft {
 namespace {
 
-// Between the two nearest of a sorted sample, as numpy does by default.
-double percentile(const std::vector<double>& sorted, double share) {
-  if (sorted.empty()) return 0;
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
-}
-
 struct Spread {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
   explicit Spread(std::vector<double> sample) {
     if (sample.empty()) return;
     std::ranges::sort(sample);
     for (const double value : sample) mean += value / static_cast<double>(sample.size());
-    p50 = percentile(sample, 0.5);
-    p90 = percentile(sample, 0.9);
-    p99 = percentile(sample, 0.99);
+    p50 = quantile(sample, 0.5);
+    p90 = quantile(sample, 0.9);
+    p99 = quantile(sample, 0.99);
   }
   Json json() const {
     Json out = Json::object();

@@ -50,7 +50,6 @@ class DragonflyRoutes {
                 const std::function<bool(LinkId)>& usable) const;
 
   std::size_t groups() const { return groups_; }
-  std::uint32_t group_of(NodeId router) const { return group_[fabric_.node(router).index]; }
 
  private:
   struct Global {

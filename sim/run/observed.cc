@@ -40,6 +40,14 @@ std::string names_text(const std::vector<NamedShare>& flows) {
   return out;
 }
 
+Json windows_json(const std::string& id, Time every, const std::vector<double>& bytes) {
+  Json out = Json::object();
+  out.set("id", id);
+  out.set("every_s", every.seconds());
+  out.set("bytes", numbers_json(bytes));
+  return out;
+}
+
 }  // namespace
 
 void FlowSeries::merge(FlowSeries other) {
@@ -95,10 +103,7 @@ void add_json(const ObservedReport& observed, Json& report) {
   if (!observed.series.empty()) {
     Json& all = report.set("link_series", Json::array());
     for (const SeriesReport& series : observed.series) {
-      Json s = Json::object();
-      s.set("id", series.link);
-      s.set("every_s", series.windows.every.seconds());
-      s.set("bytes", numbers_json(series.windows.bytes));
+      Json s = windows_json(series.link, series.windows.every, series.windows.bytes);
       if (!series.windows.queue_most.empty()) {
         s.set("queue_mean_bytes", numbers_json(series.windows.queue_mean));
         s.set("queue_max_bytes", numbers_json(series.windows.queue_most));
@@ -109,13 +114,8 @@ void add_json(const ObservedReport& observed, Json& report) {
   }
   if (!observed.flow_series.empty()) {
     Json& all = report.set("flow_series", Json::array());
-    for (const FlowSeriesReport& series : observed.flow_series) {
-      Json s = Json::object();
-      s.set("id", series.flow);
-      s.set("every_s", series.windows.every.seconds());
-      s.set("bytes", numbers_json(series.windows.bytes));
-      all.push(std::move(s));
-    }
+    for (const FlowSeriesReport& series : observed.flow_series)
+      all.push(windows_json(series.flow, series.windows.every, series.windows.bytes));
   }
   if (observed.pauses.empty()) return;
   Json& pauses = report.set("pauses", Json::array());

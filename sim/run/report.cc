@@ -67,6 +67,103 @@ Json to_json(const JobReport& job) {
   return out;
 }
 
+// `packets`: the network counts what became of them.
+Json to_json(const FlowReport& flow, bool packets) {
+  Json out = Json::object();
+  out.set("id", flow.id);
+  out.set("src", flow.src);
+  out.set("dst", flow.dst);
+  out.set("bytes", flow.bytes);
+  out.set("start_s", flow.start_s);
+  out.set("finish_s", flow.finish_s);
+  out.set("rate_gbs", flow.rate_gbs);
+  out.set("slowdown", flow.slowdown);
+  out.set("retransmitted_bytes", flow.seen.retransmitted);
+  if (packets) {
+    out.set("dropped_bytes", flow.seen.dropped);
+    out.set("ecn_marks", flow.seen.marks);
+    out.set("pfc_pause_s", flow.seen.paused.seconds());
+  }
+  return out;
+}
+
+Json to_json(const LinkReport& link) {
+  Json out = Json::object();
+  out.set("id", link.id);
+  out.set("class", link.link_class);
+  out.set("tier", link.tier);
+  out.set("bytes", link.bytes);
+  out.set("utilisation", link.utilisation);
+  if (link.queue) {
+    out.set("peak_queue_bytes", link.queue->peak.count);
+    out.set("pfc_pause_s", link.queue->paused.seconds());
+    out.set("ecn_marks", link.queue->marks);
+    out.set("drops", link.queue->drops);
+  }
+  return out;
+}
+
+Json to_json(const CriticalStep& step) {
+  Json out = Json::object();
+  out.set("op", step.op);
+  out.set("resource", step.resource);
+  out.set("start_s", step.start_s);
+  out.set("duration_s", step.duration_s);
+  return out;
+}
+
+Json to_json(const Bottleneck& bottleneck) {
+  Json out = Json::object();
+  out.set("resource", bottleneck.resource);
+  out.set("share", bottleneck.share);
+  out.set("gain_if_infinite_s",
+          bottleneck.gain_if_infinite_s ? Json(*bottleneck.gain_if_infinite_s) : Json());
+  if (bottleneck.loss_if_halved_s) out.set("loss_if_halved_s", *bottleneck.loss_if_halved_s);
+  return out;
+}
+
+Json to_json(const Setting& setting) {
+  Json out = Json::object();
+  out.set("name", setting.name);
+  out.set("value", setting.value);
+  out.set("source", setting.source);
+  return out;
+}
+
+Json to_json(const Warning& warning) {
+  Json out = Json::object();
+  out.set("code", warning.code);
+  out.set("text", warning.text);
+  return out;
+}
+
+Json network_json(const NetworkCounters& network, bool packets) {
+  Json out = Json::object();
+  out.set("events", network.events);
+  out.set("solves", network.solves);
+  out.set("remembered", network.remembered);
+  out.set("merged_flows", network.merged_flows);
+  if (!packets) return out;
+  out.set("packet_hops", network.packet_hops);
+  out.set("control_hops", network.control_hops);
+  out.set("retransmitted_packets", network.retransmitted);
+  out.set("timeouts", network.timeouts);
+  out.set("dropped_packets", network.dropped);
+  out.set("dropped_bytes", network.dropped_bytes);
+  out.set("ecn_marks", network.marks);
+  out.set("pfc_pauses", network.pauses);
+  out.set("pfc_pause_s", network.paused.seconds());
+  out.set("credit_stalls", network.stalls);
+  return out;
+}
+
+template <class T>
+Json list_json(const std::vector<T>& items) {
+  Json out = Json::array();
+  for (const T& item : items) out.push(to_json(item));
+  return out;
+}
+
 bool is_inference(const JobReport& job) { return job.kind == "inference"; }
 
 }  // namespace
@@ -78,6 +175,7 @@ const JobReport& Report::job(std::string_view name) const {
 }
 
 Json to_json(const Report& report) {
+  const bool packets = !report.settings.empty();
   Json out = Json::object();
   Json& head = out.set("weft", Json::object());
   head.set("version", report.version);
@@ -94,43 +192,10 @@ Json to_json(const Report& report) {
   out.set("events", report.events);
   out.set("wall_s", report.wall_s);
   out.set("peak_rss_bytes", report.peak_rss_bytes);
-  Json& jobs = out.set("jobs", Json::array());
-  for (const JobReport& job : report.jobs) jobs.push(to_json(job));
+  out.set("jobs", list_json(report.jobs));
   Json& flows = out.set("flows", Json::array());
-  for (const FlowReport& flow : report.flows) {
-    Json f = Json::object();
-    f.set("id", flow.id);
-    f.set("src", flow.src);
-    f.set("dst", flow.dst);
-    f.set("bytes", flow.bytes);
-    f.set("start_s", flow.start_s);
-    f.set("finish_s", flow.finish_s);
-    f.set("rate_gbs", flow.rate_gbs);
-    f.set("slowdown", flow.slowdown);
-    f.set("retransmitted_bytes", flow.seen.retransmitted);
-    if (!report.settings.empty()) {
-      f.set("dropped_bytes", flow.seen.dropped);
-      f.set("ecn_marks", flow.seen.marks);
-      f.set("pfc_pause_s", flow.seen.paused.seconds());
-    }
-    flows.push(std::move(f));
-  }
-  Json& links = out.set("links", Json::array());
-  for (const LinkReport& link : report.links) {
-    Json l = Json::object();
-    l.set("id", link.id);
-    l.set("class", link.link_class);
-    l.set("tier", link.tier);
-    l.set("bytes", link.bytes);
-    l.set("utilisation", link.utilisation);
-    if (link.queue) {
-      l.set("peak_queue_bytes", link.queue->peak.count);
-      l.set("pfc_pause_s", link.queue->paused.seconds());
-      l.set("ecn_marks", link.queue->marks);
-      l.set("drops", link.queue->drops);
-    }
-    links.push(std::move(l));
-  }
+  for (const FlowReport& flow : report.flows) flows.push(to_json(flow, packets));
+  out.set("links", list_json(report.links));
   add_json(report.observed, out);
   Json& left_out = out.set("left_out", Json::object());
   left_out.set("flows", std::uint64_t{report.flows_cut});
@@ -139,60 +204,15 @@ Json to_json(const Report& report) {
     left_out.set("pauses", std::uint64_t{report.observed.pauses_cut});
     left_out.set("victims", std::uint64_t{report.observed.victims_cut});
   }
-  Json& path = out.set("critical_path", Json::array());
-  for (const CriticalStep& step : report.critical_path) {
-    Json s = Json::object();
-    s.set("op", step.op);
-    s.set("resource", step.resource);
-    s.set("start_s", step.start_s);
-    s.set("duration_s", step.duration_s);
-    path.push(std::move(s));
-  }
-  Json& bottlenecks = out.set("bottlenecks", Json::array());
-  for (const Bottleneck& b : report.bottlenecks) {
-    Json j = Json::object();
-    j.set("resource", b.resource);
-    j.set("share", b.share);
-    j.set("gain_if_infinite_s", b.gain_if_infinite_s ? Json(*b.gain_if_infinite_s) : Json());
-    if (b.loss_if_halved_s) j.set("loss_if_halved_s", *b.loss_if_halved_s);
-    bottlenecks.push(std::move(j));
-  }
+  out.set("critical_path", list_json(report.critical_path));
+  out.set("bottlenecks", list_json(report.bottlenecks));
   Json& evidence = out.set("evidence", Json::object());
   evidence.set("measured", std::uint64_t{report.evidence.measured});
   evidence.set("datasheet", std::uint64_t{report.evidence.datasheet});
   evidence.set("assumed", std::uint64_t{report.evidence.assumed});
-  Json& network = out.set("network", Json::object());
-  network.set("events", report.network.events);
-  network.set("solves", report.network.solves);
-  network.set("remembered", report.network.remembered);
-  network.set("merged_flows", report.network.merged_flows);
-  if (!report.settings.empty()) {
-    network.set("packet_hops", report.network.packet_hops);
-    network.set("control_hops", report.network.control_hops);
-    network.set("retransmitted_packets", report.network.retransmitted);
-    network.set("timeouts", report.network.timeouts);
-    network.set("dropped_packets", report.network.dropped);
-    network.set("dropped_bytes", report.network.dropped_bytes);
-    network.set("ecn_marks", report.network.marks);
-    network.set("pfc_pauses", report.network.pauses);
-    network.set("pfc_pause_s", report.network.paused.seconds());
-    network.set("credit_stalls", report.network.stalls);
-    Json& settings = out.set("settings", Json::array());
-    for (const Setting& setting : report.settings) {
-      Json s = Json::object();
-      s.set("name", setting.name);
-      s.set("value", setting.value);
-      s.set("source", setting.source);
-      settings.push(std::move(s));
-    }
-  }
-  Json& warnings = out.set("warnings", Json::array());
-  for (const Warning& warning : report.warnings) {
-    Json w = Json::object();
-    w.set("code", warning.code);
-    w.set("text", warning.text);
-    warnings.push(std::move(w));
-  }
+  out.set("network", network_json(report.network, packets));
+  if (packets) out.set("settings", list_json(report.settings));
+  out.set("warnings", list_json(report.warnings));
   out.set("effective", report.effective);
   return out;
 }

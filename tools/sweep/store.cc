@@ -271,7 +271,6 @@ ShardLog::~ShardLog() {
 void ShardLog::repair() {
   const std::string text = read_all(path_);
   const Lines lines = split(text);
-  before_ = lines.records.size();
   size_ = static_cast<std::int64_t>(lines.end_of_good);
   if (!lines.bad.empty()) {
     repaired_.push_back(damage_of(fs::path(path_).filename().string(), lines));

@@ -78,7 +78,6 @@ class ShardLog {
   ~ShardLog();
 
   const std::vector<Damage>& repaired() const { return repaired_; }
-  std::size_t records_before() const { return before_; }
 
   // Throws StoreFull, after which the file ends with the last whole record.
   void append(const Record& record);
@@ -91,7 +90,6 @@ class ShardLog {
   std::string path_;
   int file_ = -1;
   std::int64_t size_ = 0;
-  std::size_t before_ = 0;
   std::vector<Damage> repaired_;
 };
 

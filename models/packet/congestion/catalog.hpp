@@ -18,7 +18,6 @@ struct Signals {
   bool delay = false;      // acknowledgements tell the round trip
   bool telemetry = false;  // acknowledgements bring what the switches wrote
   bool loss = false;       // gaps and timeouts
-  bool acks() const { return mark || delay || telemetry || loss; }
 };
 
 struct CongestionEntry {

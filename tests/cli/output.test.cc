@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/output.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -76,6 +80,23 @@ TEST(Output, WhatIsReadIsNotOverwritten) {
   EXPECT_NO_THROW(refuse_overwriting("", {folder.path("in.json")}));
   for (const char* output : {"in.json", "link.json"}) {
     EXPECT_THROW(refuse_overwriting(folder.path(output), {folder.path("in.json")}), InputError);
+  }
+}
+
+// Two that begin at once, as shards of a sweep do, find a folder missing and there from one moment to the next.
+TEST(Output, SeveralMayMakeOneFolder) {
+  for (int round = 0; round < 100; ++round) {
+    const Folder folder;
+    std::atomic<int> ready = 0;
+    const auto write = [&](const std::string& name) {
+      ++ready;
+      while (ready < 2) std::this_thread::yield();
+      EXPECT_EQ(refused({{folder.path("a/b/" + name), "x", true}}), "written");
+    };
+    std::thread other(write, "one");
+    write("two");
+    other.join();
+    EXPECT_EQ(read_back(folder.path("a/b/one")) + read_back(folder.path("a/b/two")), "xx");
   }
 }
 

@@ -206,7 +206,7 @@ TEST_F(Refused, RanksThatContradictTheirGpus) {
   const Outcome outcome = fit(
       R"("runs": [{"collective": "all_reduce", "ranks": 8, "gpus": ["gpu0", "gpu1", "gpu0", "cpu0"],
  "samples": [{"bytes": "1 MiB", "time": "50 us", "algbw": "1 GB/s", "busbw": "1 GB/s"}]}],
- "hosts": [{"gpus": [{"device": 0}, {"device": 0}]}],
+ "hosts": [{"gpus": [{"device": 0}, {"device": 0}]}, {"gpus": [{"device": 1}]}],
  "kernels": [{"gpu": "cpu0", "test": "copy", "bytes": "1 GiB", "time": "400 us"}])");
   EXPECT_EQ(outcome.code, kBadInput);
   EXPECT_THAT(outcome.err, HasSubstr("m.json:2:60: error: /runs/0/gpus: 4 are named, and there "
@@ -215,6 +215,7 @@ TEST_F(Refused, RanksThatContradictTheirGpus) {
   EXPECT_THAT(outcome.err, HasSubstr("/runs/0/gpus/3: \"cpu0\" is no GPU"));
   EXPECT_THAT(outcome.err, HasSubstr("m.json:4:48: error: /hosts/0/gpus/1/device: device 0 is "
                                      "there twice"));
+  EXPECT_THAT(outcome.err, HasSubstr("/hosts/1/server: server 0 is there twice"));
   EXPECT_THAT(outcome.err, HasSubstr("m.json:5:22: error: /kernels/0/gpu: \"cpu0\" is no GPU"));
 }
 

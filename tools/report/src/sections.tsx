@@ -40,6 +40,7 @@ export function subject(run: Run): string {
 export function Answer({ run }: Part) {
   const limit = limitedBy(run);
   const gain = limit ? run.bottlenecks.indexOf(limit) : -1;
+  const busiest = run.bottlenecks[0];
   const what = subject(run);
   return (
     <section id="answer" class="answer" aria-label="the answer">
@@ -53,6 +54,8 @@ export function Answer({ run }: Part) {
           <>First bottleneck: <strong>{limit.resource}</strong>; infinitely fast it would save <Figure run={run} path={`/bottlenecks/${gain}/gain_if_infinite_s`} format={seconds} /> ({percent((limit.gain_if_infinite_s ?? 0) / run.time_s)}).</>
         ) : run.bottlenecks.some((b) => b.gain_if_infinite_s !== null) ? (
           <>No single kind of link limits it: what remains is latency or the pace of the operation itself.</>
+        ) : busiest ? (
+          <>What each kind of link costs was not computed; the busiest is <strong>{busiest.resource}</strong>, in use for <Figure run={run} path="/bottlenecks/0/share" format={percent} /> of the time.</>
         ) : null}
       </p>
       <dl class="tiles">

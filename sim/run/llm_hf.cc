@@ -33,6 +33,7 @@ std::string known_types() {
 void check_layer_types(const HfConfig& c, const LlmSpec& m) {
   const Json* list = c.find_json("layer_types");
   if (list == nullptr || !list->is_array() || !m.pattern.empty()) return;
+  if (m.window_every < 1) return;  // out of its range, which is told of every key
   bool same = std::ssize(list->items) == m.layers;
   for (std::int64_t i = 0; same && i < m.layers; ++i) {
     const bool windowed = m.window && (m.window_every == 1 || (i + 1) % m.window_every != 0);

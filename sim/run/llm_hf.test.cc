@@ -154,6 +154,14 @@ TEST(HfConfigKeys, AFamilyHasAName) {
               HasSubstr("/architectures: no name of a family"));
 }
 
+TEST(HfConfigKeys, AWindowInNoLayerIsRefusedEvenWhereLayersAreListed) {
+  const std::string text = problems_of(decoder(
+      "cohere2",
+      R"("sliding_window_pattern": 0, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"])"));
+  EXPECT_THAT(
+      text, HasSubstr("/sliding_window_pattern: sliding_window_pattern is 0, not from 1 to 1000"));
+}
+
 TEST(HfConfigKeys, KnownTypesAreNamedOnce) {
   const std::string text = problems_of(R"({"model_type": "gemma9"})");
   EXPECT_THAT(

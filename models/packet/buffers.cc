@@ -66,7 +66,7 @@ void Engine::release_shared(Port& port, std::uint32_t shared) {
   if (const std::uint32_t in = freed_by_last(shared); in != kNone) release_above(port, in);
 }
 
-// Of a link that has headroom in use or was paused.
+// Also right for a link that has headroom in use or was paused.
 void Engine::release_above(Port& port, std::uint32_t in) {
   Gate& held = gate(in, port.leaving_class);
   Node& node = nodes_[port.from];

@@ -35,6 +35,12 @@ void read_window(const HfConfig& c, LlmSpec& m) {
   if (m.window == 0) m.window.reset();
 }
 
+// All layers have a window but every n-th; `n`: where the file does not say.
+void read_window_but_every(const HfConfig& c, LlmSpec& m, std::int64_t n) {
+  m.window = c.find({"sliding_window"}).value_or(4096);
+  m.window_every = c.find({"sliding_window_pattern", "_sliding_window_pattern"}).value_or(n);
+}
+
 void read_experts(const HfConfig& c, LlmSpec& m, Keys count, Keys size) {
   m.experts.emplace();
   m.experts->count = c.required(count);
@@ -87,6 +93,13 @@ void read_qwen3_moe(const HfConfig& c, LlmSpec& m) {
   m.experts->step = c.find({"decoder_sparse_step"}).value_or(1);
 }
 
+// As DeepSeek-V2 names them: some first layers are dense, some experts take every token.
+void read_experts_behind_dense_layers(const HfConfig& c, LlmSpec& m) {
+  read_experts(c, m, {"n_routed_experts"}, {"moe_intermediate_size"});
+  m.experts->shared_size = c.count({"n_shared_experts"}) * m.experts->size;
+  m.experts->dense_layers = c.count({"first_k_dense_replace"});
+}
+
 void read_deepseek(const HfConfig& c, LlmSpec& m) {
   read_decoder(c, m);
   m.intermediate = c.required({"intermediate_size"});
@@ -98,9 +111,7 @@ void read_deepseek(const HfConfig& c, LlmSpec& m) {
                              .nope_dim = c.required({"qk_nope_head_dim"}),
                              .value_dim = c.required({"v_head_dim"})};
   if (c.count({"n_routed_experts"}) == 0) return;
-  read_experts(c, m, {"n_routed_experts"}, {"moe_intermediate_size"});
-  m.experts->shared_size = c.count({"n_shared_experts"}) * m.experts->size;
-  m.experts->dense_layers = c.count({"first_k_dense_replace"});
+  read_experts_behind_dense_layers(c, m);
 }
 
 void read_deepseek_v3(const HfConfig& c, LlmSpec& m) {
@@ -276,8 +287,7 @@ void read_gemma3(const HfConfig& c, LlmSpec& m) {
   m.tied = c.flag("tie_word_embeddings", true);
   m.head_norms = true;
   m.norms = 4;
-  m.window = c.find({"sliding_window"}).value_or(4096);
-  m.window_every = c.find({"sliding_window_pattern", "_sliding_window_pattern"}).value_or(6);
+  read_window_but_every(c, m, 6);
 }
 
 // Attention and MLP side by side, each behind a norm of its own.
@@ -335,8 +345,7 @@ void read_cohere(const HfConfig& c, LlmSpec& m) {
 
 void read_cohere2(const HfConfig& c, LlmSpec& m) {
   read_cohere(c, m);
-  m.window = c.find({"sliding_window"}).value_or(4096);
-  m.window_every = c.find({"sliding_window_pattern", "_sliding_window_pattern"}).value_or(4);
+  read_window_but_every(c, m, 4);
 }
 
 void read_starcoder2(const HfConfig& c, LlmSpec& m) {
@@ -369,9 +378,7 @@ void read_glm4_moe(const HfConfig& c, LlmSpec& m) {
   read_glm(c, m);
   m.head_norms = c.flag("use_qk_norm");
   m.prediction_layers = c.count({"num_nextn_predict_layers"});
-  read_experts(c, m, {"n_routed_experts"}, {"moe_intermediate_size"});
-  m.experts->shared_size = c.count({"n_shared_experts"}) * m.experts->size;
-  m.experts->dense_layers = c.count({"first_k_dense_replace"});
+  read_experts_behind_dense_layers(c, m);
   m.experts->routing_bias = true;
 }
 

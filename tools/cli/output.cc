@@ -81,13 +81,9 @@ class Draft {
     if (!make(path.parent_path(), error)) return false;
     if (fs::is_directory(path, error)) return true;  // "made/.." or "made/"
     error.clear();
-    if (fs::create_directory(path, error)) {
-      folders_.push_back(path);
-      return true;
-    }
-    if (!error && !fs::is_directory(path, error) && !error)
-      error = std::make_error_code(std::errc::not_a_directory);
-    return !error;  // or another process has made it since
+    // Neither made nor an error: another process has made it since.
+    if (fs::create_directory(path, error)) folders_.push_back(path);
+    return !error;
   }
 
   struct Part {
